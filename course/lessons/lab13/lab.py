@@ -60,7 +60,7 @@ def with_drafts() -> Explorer:
             Choice("prompt", "Answer", list(spoken.PROMPTS), "a story"),
             Choice("draft", "Drafts from", [spoken.DRAFT, spoken.SUFFIX], spoken.DRAFT),
             Slider("k", "Drafts a step", 1, 8, 1, 4, "tokens"),
-            Slider("seen", "Suffix: seen before", 0, 70, 10, 30, "answers"),
+            Slider("seen", "Seen before", 0, 70, 10, 30, "answers"),
         ],
         figure=figures.words,
         summary=spoken.rows,
