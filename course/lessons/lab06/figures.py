@@ -81,7 +81,8 @@ def rules(found: Served, *, height: int = 300) -> go.Figure:
              dash="dot") | {"mode": "lines+markers"},
         dots([1e3 * found.ttft], [1e3 * found.gap], ["wasted"], "this rule"),
         words([1e3 * one.ttft for one, *_ in named], [1e3 * one.gap for one, *_ in named],
-              [said for _, said, *_ in named], [colour for *_, colour, _ in named], corner=[corner for *_, corner in named]),
+              [said for _, said, *_ in named], [colour for *_, colour, _ in named],
+              corner=[corner for *_, corner in named]),
     ]  # fmt: skip
     ticks = ((20, 100, 500, 2_000, 10_000), (10, 20, 50, 100, 200, 500, 1_000, 3_000))
     axes = [
