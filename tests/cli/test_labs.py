@@ -52,7 +52,7 @@ def answer_something() -> None:
     spec = lab.spec
     lab.check(spec.exercises[0].id, spec.exercises[0].solution)
     lab.check(spec.exercises[1].id, -1)
-    lab.predict(spec.predictions[0].id, "a")
+    lab.predict(spec.predictions[1].id, "a")  # the first is drawn
 
 
 def test_every_handed_out_lab_is_listed_with_its_minutes(mine, root):

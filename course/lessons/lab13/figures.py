@@ -16,7 +16,7 @@ from course.lessons.lab13.spoken import Spoken
 GAIN_TICKS = (0.5, 1, 2, 3, 4)
 FILL = {"drafting": "dynamic", "the model's step": "decode"}
 WIDE = 46  # characters of a line of words
-INKS = {"accepted": "#117733", "rejected": "#AA3377", "own": theme.INK}
+INKS = {"accepted": parts.INKS["continuous"], "rejected": parts.INKS["wasted"], "own": theme.INK}
 DAY = (24, 32, 64, 128, 192, 256, 192, 96)
 """Requests that run, by the hour of the ticket."""
 
