@@ -96,8 +96,11 @@ class Speculative(Executor):
 
     @property
     def badge(self) -> str:  # type: ignore[override]
-        """That of the step time."""
-        return self.step_time.badge if isinstance(self.step_time, StepTimeModel) else "modelled"
+        """That of the step time; "modelled" where the draft's seconds, or those of verifying, come from elsewhere."""
+        sources = [self.step_time, getattr(self.verify, "__self__", None)]
+        sources += [self.draft_time] if callable(self.draft_time) or self.draft_time else []
+        found = {getattr(source, "badge", "modelled") for source in sources}
+        return found.pop() if len(found) == 1 else "modelled"
 
     @property
     def accepted(self) -> int:

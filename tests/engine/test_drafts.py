@@ -167,11 +167,18 @@ def test_seconds_of_draft_and_verification():
         assert serve(load, policy, executor).steps.seconds[1] == seconds
 
 
-def test_the_badge_is_that_of_the_steps():
+def test_recorded_is_what_was_recorded_in_all_its_parts():
     load = Workload([0.0], [3], [4])
-    recorded = steptime.recorded("h200-llama3-8b-flash")
-    assert serve(load, Drafting(policies.Continuous(2, 8), 3), Speculative(recorded)).steptime == recorded.badge
-    assert serve(load, policies.Continuous(2, 8), Speculative(lambda step: 1.0)).steptime == "modelled"
+    recorded, verify = steptime.recorded("h200-llama3-8b-flash"), steptime.verify().seconds
+
+    def badge(executor):
+        return serve(load, Drafting(policies.Continuous(2, 8), 3), executor).steptime
+
+    assert badge(Speculative(recorded, verify=verify)) == recorded.badge
+    assert badge(Speculative(recorded, recorded, verify=verify)) == recorded.badge
+    assert badge(Speculative(recorded)) == "modelled"  # nobody recorded how its rows are verified
+    assert badge(Speculative(recorded, 0.001, verify=verify)) == "modelled"  # nor this draft
+    assert badge(Speculative(recorded, verify=lambda n, k, context: 0.1)) == "modelled"
 
 
 def test_fewer_drafts_if_the_budget_is_short_and_none_if_blocks_are():

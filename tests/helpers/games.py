@@ -9,8 +9,9 @@ from course import policies
 from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
+from course.lessons.lab09.game import FirstOut
 from course.memory.kvcache import KVCache
-from course.policies.base import Policy, Schedule, State
+from course.policies.base import State
 
 
 def one(_step: Step) -> float:
@@ -28,29 +29,6 @@ class EarliestDue(policies.Continuous):
 
     def queue(self, state: State, waiting):
         return sorted(waiting, key=lambda request: request.due)
-
-
-class FirstOut(Policy):
-    """Sends the request away that was admitted first, whenever blocks are short."""
-
-    def __init__(self, max_num_seqs: int):
-        self.max_num_seqs = max_num_seqs
-
-    def schedule(self, state: State) -> Schedule:
-        running, gone, plan = list(state.running), [], state.plan(decodes=False)
-        while running:
-            plan = state.plan(decodes=False)
-            for request in gone:
-                plan.release(request)
-            if all(plan.take(request, request.remaining, if_fit=request.remaining) for request in running):
-                break
-            gone.append(running.pop(0))
-        tokens = {request: request.remaining for request in running}
-        for request in () if gone else state.waiting[: state.free_slots]:
-            if not plan.take(request, request.remaining, if_fit=request.remaining):
-                break
-            tokens[request] = request.remaining
-        return Schedule(tokens, tuple(gone))
 
 
 ANSWER = Score("mean time to an answer [steps]", scores.mean_answer, "{:.2f}")

@@ -14,7 +14,8 @@ import plotly.graph_objects as go
 
 from course.engine.run import Run
 from course.figures import theme
-from course.figures.parts import INKS, LEFT, MARGIN, RIGHT, Part, axis, dots, heading, line, note, pair, place, words
+from course.figures.operator import four_graphs
+from course.figures.parts import INKS, MARGIN, Part, axis, dots, heading, line, note, pair, place, words
 from course.figures.words import seconds
 from course.lessons.lab06 import two_orders
 from course.lessons.lab06.agents import SECONDS, Graphs
@@ -184,22 +185,8 @@ def operators_graphs(before: Graphs, now: Graphs, *, height: int = 380) -> go.Fi
         ("running [requests]", lambda found: found.running),
         ("longest gap [ms]", lambda found: 1e3 * found.longest),
     )
-    data, notes = [], []
-    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"t": 50}}
-    for panel, (title, value) in enumerate(panels, start=1):
-        left, upper = panel % 2 == 1, panel <= 2
-        for name, colour, found in (("last week", "waiting", before), ("now", "wasted", now)):
-            data.append(line(found.at, value(found), colour, name, panel))
-        most = 1.1 * max(float(value(found).max()) for found in (before, now))
-        notes.append(heading(panel, title))
-        layout[axis("xaxis", panel)] = {
-            "anchor": axis("y", panel), "domain": list(LEFT if left else RIGHT), "range": [0, SECONDS],
-            "showticklabels": not upper, "title": {"text": "" if upper else "time [s]"},
-        }  # fmt: skip
-        layout[axis("yaxis", panel)] = {
-            "anchor": axis("x", panel), "domain": [0.56, 1.0] if upper else [0.0, 0.42], "nticks": 4,
-            "range": theme.round_digits([0, most], 3),
-        }  # fmt: skip
+    data, notes, axes = four_graphs(panels, (("last week", "waiting", before), ("now", "wasted", now)), SECONDS)
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN | {"t": 50}} | axes
     key = "  ".join(f'<span style="color:{INKS[colour]}">━</span> {what}' for colour, what in (
         ("waiting", "last week"), ("wasted", "now")))  # fmt: skip
     notes.append(note(0, 1, key, xref="paper", yref="paper", yanchor="bottom", yshift=22))

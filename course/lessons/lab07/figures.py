@@ -11,7 +11,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.parts import INKS, LEFT, MARGIN, RIGHT, Part, axis, dots, heading, line, note, pair, place
+from course.figures.operator import four_graphs
+from course.figures.parts import INKS, MARGIN, Part, axis, dots, heading, line, note, pair, place
 from course.figures.words import seconds
 from course.lessons.lab07.long_prompt import SLOTS, Hidden, Moment
 from course.lessons.lab07.recorded_stops import Answer
@@ -177,23 +178,10 @@ def operators_graphs(before: Graphs, now: Graphs, *, height: int = 400) -> go.Fi
         (f"running, of {SLOTS} slots [requests]", lambda found: found.running),
         ("waiting [requests]", lambda found: found.waiting),
     )
-    data, notes = [], []
-    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN}
-    for panel, (title, value) in enumerate(panels, start=1):
-        left, upper = panel % 2 == 1, panel <= 2
-        for name, colour, found in (("yesterday", "waiting", before), ("today", "wasted", now)):
-            data.append(line(found.at, value(found), colour, name, panel))
-            if panel == 1:
-                x, y = (float(each[len(each) // 2]) for each in (found.at, value(found)))
-                notes.append(note(x, y, name, colour, "right", xshift=-6, yshift=14))
-        most = 1.1 * max(float(value(found).max()) for found in (before, now))
-        notes.append(heading(panel, title))
-        layout[axis("xaxis", panel)] = {
-            "anchor": axis("y", panel), "domain": list(LEFT if left else RIGHT), "range": [0, SECONDS],
-            "showticklabels": not upper, "title": {"text": "" if upper else "time [s]"},
-        }  # fmt: skip
-        layout[axis("yaxis", panel)] = {
-            "anchor": axis("x", panel), "domain": [0.56, 1.0] if upper else [0.0, 0.42], "nticks": 4,
-            "range": theme.round_digits([0, most], 3),
-        }  # fmt: skip
+    runs = (("yesterday", "waiting", before), ("today", "wasted", now))
+    data, notes, axes = four_graphs(panels, runs, SECONDS)
+    for name, colour, found in runs:
+        x, y = (float(each[len(each) // 2]) for each in (found.at, found.ttft))
+        notes.append(note(x, y, name, colour, "right", xshift=-6, yshift=14))
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
     return theme.plain_figure(data, layout | {"annotations": notes})

@@ -9,7 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from course.figures import theme
-from course.figures.parts import INKS, LEFT, MARGIN, RIGHT, Part, axis, heading, line, note, pair
+from course.figures.operator import four_graphs
+from course.figures.parts import INKS, MARGIN, Part, axis, heading, line, note, pair
 from course.lessons.lab17.tenants import SECONDS, Outcome
 from course.lessons.lab17.throttled import Graphs
 
@@ -59,23 +60,10 @@ def operators_graphs(before: Graphs, now: Graphs, *, height: int = 400) -> go.Fi
         ("running [requests]", lambda found: found.running),
         ("waiting in the engine [requests]", lambda found: found.waiting),
     )
-    data, notes = [], []
-    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN}
-    for panel, (title, value) in enumerate(panels, start=1):
-        left, upper = panel % 2 == 1, panel <= 2
-        for name, colour, found in (("yesterday", "waiting", before), ("today", "wasted", now)):
-            data.append(line(found.at, value(found), colour, name, panel))
-            if panel == 3:
-                x, y = (float(each[len(each) // 2]) for each in (found.at, value(found)))
-                notes.append(note(x, y, name, colour, yshift=14, xref=axis("x", panel), yref=axis("y", panel)))
-        most = 1.15 * max(float(np.max(value(found))) for found in (before, now))
-        notes.append(heading(panel, title))
-        layout[axis("xaxis", panel)] = {
-            "anchor": axis("y", panel), "domain": list(LEFT if left else RIGHT), "range": [0, SECONDS], "dtick": 20,
-            "showticklabels": not upper, "title": {"text": "" if upper else "time [s]"},
-        }  # fmt: skip
-        layout[axis("yaxis", panel)] = {
-            "anchor": axis("x", panel), "domain": [0.56, 1.0] if upper else [0.0, 0.42], "nticks": 4,
-            "range": theme.round_digits([0, most], 3),
-        }  # fmt: skip
+    runs = (("yesterday", "waiting", before), ("today", "wasted", now))
+    data, notes, axes = four_graphs(panels, runs, SECONDS, room=1.15)
+    for name, colour, found in runs:
+        x, y = (float(each[len(each) // 2]) for each in (found.at, found.running))
+        notes.append(note(x, y, name, colour, yshift=14, xref=axis("x", 3), yref=axis("y", 3)))
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
     return theme.plain_figure(data, layout | {"annotations": notes})
