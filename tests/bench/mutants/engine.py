@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(PLAIN, "self.sent_back.append(victim)", "self.sent_back.insert(0, victim)", ORDER),
     Mutant(PLAIN, "<= self.now:\n            self.queue", "< self.now:\n            self.queue", COMPARISON),
     Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),
-    Mutant(PLAIN, "self.pool.take(request, count - 1)", "self.pool.take(request, count)", BOUNDARY),
+    Mutant(PLAIN, "self.pool.take(request, count - 1 - drafts", "self.pool.take(request, count - drafts", BOUNDARY),
     Mutant(PLAIN, "request.life.computed_before += count - 1", "request.life.computed_before += count", BOUNDARY),
     Mutant(PLAIN, "dict.fromkeys([*self.prefilling, *self.running])", "dict.fromkeys(self.running)", ORDER),
     Mutant(PLAIN, "finished = [] if self.unfinished else", "finished = finished if self.unfinished else", TERM),
@@ -65,7 +65,7 @@ MUTANTS = (
         "sent = [request.index for request in emits]",
         TERM,
     ),
-    Mutant(EXECUTOR, "tokens += count - 1  # each", "tokens += 0  # each", TERM),
+    Mutant(EXECUTOR, "tokens += 0 if drafted else count - 1", "tokens += 0", TERM),
     Mutant(EXECUTOR, "if request.emitted + 1 == self.lengths", "if request.emitted == self.lengths", BOUNDARY),
     Mutant(
         LIVES,
@@ -75,7 +75,7 @@ MUTANTS = (
         equivalent="the way one by one gives the same",
     ),
     Mutant(LIVES, "life.computed_before = pool.admit(request)", "pool.admit(request)", TERM),
-    Mutant(PASSES, "if decodes > self.limits.max_num_batched_tokens and", "if False and", TERM),
+    Mutant(PASSES, "if decodes + self.drafted > self.limits.max_num_batched_tokens and", "if False and", TERM),
     Mutant(
         RUN,
         '"cancelled" if row in self.log.cancelled',
@@ -142,8 +142,8 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.notes.preemptions.extend((life.row, self.steps, life.computed_before))",
-        "self.notes.preemptions.extend((life.row, self.steps, 0))",
+        "self.notes.preemptions.extend((life.row, self.steps, self.pool.preempt(victim)))",
+        "self.notes.preemptions.extend((life.row, self.steps, 0 * self.pool.preempt(victim)))",
         TERM,
     ),
     Mutant(LIVES, "life.computed_before = 0", "life.computed_before = life.prompt_tokens", TERM),

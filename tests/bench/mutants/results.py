@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(ASSEMBLE, "np.where(output_tokens > 1, (e2e", "np.where(output_tokens > 0, (e2e", BOUNDARY),
     Mutant(
         ASSEMBLE,
-        'np.nansum(table.e2e)) / draft.totals["duration"]',
-        'np.nanmean(table.e2e)) / draft.totals["duration"]',
+        "float(whole.sum()))",
+        "float(whole.mean()))",
         TERM,
     ),
     Mutant(ASSEMBLE, '{"in_flight": mean * totals.get(', '{"in_flight": mean / totals.get(', TERM),
