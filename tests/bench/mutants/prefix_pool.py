@@ -2,7 +2,12 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, Mutant
 
-TESTS = ("tests/engine/test_prefix_caching.py", "tests/engine/test_vllm.py", "tests/calibration/test_vllm_live.py")
+TESTS = (
+    "tests/engine/test_prefix_caching.py",
+    "tests/engine/test_prefixes_at_random.py",
+    "tests/engine/test_vllm.py",
+    "tests/calibration/test_vllm_live.py",
+)
 POOL, SPANS, PLAN = (f"course/memory/prefix_{name}.py" for name in ("pool", "spans", "plan"))
 SHARING, FEASIBLE = "course/workload/sharing.py", "course/engine/feasible.py"
 METRICS = "course/engine/metrics.py"
