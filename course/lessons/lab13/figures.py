@@ -88,32 +88,34 @@ def pays_off(found: Pays, *, height: int = 300) -> go.Figure:
 
 def shared_steps(found: Served, *, height: int = 300) -> go.Figure:
     """The TPOT of each request, from the fastest to the slowest, beside that without drafts."""
-    values, names = 1e3 * pays.tpots(found.run), np.arange(found.requests)
-    halves = [names[odd::2] for odd in (0, 1)]
-    most = 1e3 * max(found.plain_tpot, values.max()) * 1.15
+    values, plain = 1e3 * pays.tpots(found.run), 1e3 * found.plain_tpot
     data = []
-    for half, accept, colour, symbol in zip(halves, pays.MIXES[found.mix], ("continuous", "wasted"),
-                                            ("circle", "diamond"), strict=True):  # fmt: skip
-        marker = {"color": theme.COLOURS[colour], "size": 8, "symbol": symbol}
-        y = np.sort(values[half])
-        data.append(parts.trace(np.linspace(0, 100, len(y)), y, f"accepts {accept:g}") | {"mode": "markers",
-                                                                                         "marker": marker})  # fmt: skip
-    plain = 1e3 * found.plain_tpot
+    for accept, own, colour, _, symbol in _kinds(found):
+        y = np.sort(values[own])
+        data.append(parts.trace(np.linspace(0, 100, len(y)), y, f"accepts {accept:g}") | {
+            "mode": "markers", "marker": {"color": theme.COLOURS[colour], "size": 8, "symbol": symbol}})  # fmt: skip
     data.append(parts.line([0, 100], [plain, plain], "waiting", "without drafts", dash="dot", width=1.5))
     data.append(parts.words([0], [plain], ["without drafts"], ["waiting"], corner="top right"))
+    key = "   ".join(f'<span style="color:{theme.COLOURS[colour]}">{sign}</span> accepts {accept:g}'
+                     for accept, _, colour, sign, _ in _kinds(found))  # fmt: skip
     layout = {
         "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN,
         "xaxis": {"title": {"text": "requests of a kind, fastest first [%]"}, "range": [-3, 103]},
-        "yaxis": {"title": {"text": "TPOT [ms]"}, "range": [0, most]},
-        "annotations": [parts.heading(1, _kinds(found))],
+        "yaxis": {"title": {"text": "TPOT [ms]"}, "range": theme.round_digits([0, 1.15 * max(plain, values.max())])},
+        "annotations": [parts.heading(1, key)],
     }  # fmt: skip
     return theme.plain_figure(data, layout)
 
 
-def _kinds(found: Served) -> str:
-    mark = '<span style="color:{}">{}</span> accepts {:g}'
-    pairs = zip(("continuous", "wasted"), "●◆", pays.MIXES[found.mix], strict=True)
-    return "   ".join(mark.format(theme.COLOURS[colour], sign, accept) for colour, sign, accept in pairs)
+def _kinds(found: Served) -> list[tuple[float, slice, str, str, str]]:
+    """(acceptance, whose, colour, sign in a text, mark) of those that are unlike."""
+    left, right = pays.MIXES[found.mix]
+    if left == right:
+        return [(left, slice(None), "continuous", "●", "circle")]
+    return [
+        (left, slice(0, None, 2), "continuous", "●", "circle"),
+        (right, slice(1, None, 2), "wasted", "◆", "diamond"),
+    ]
 
 
 def words(found: Spoken, *, height: int = 240) -> go.Figure:

@@ -28,7 +28,7 @@ def pays_off() -> Explorer:
         figure=figures.pays_off,
         summary=pays.rows,
         title="When drafts pay",
-        badge=f"{pays.STEP.badge}; the head modelled",
+        badge=f"{pays.STEP.simulated}; the head modelled",
         beside=False,
         **tasks_of("13", "pays_off"),
     )

@@ -149,8 +149,9 @@ class Served:
         return int(self.run.steps.drafted.sum())
 
     def tpot(self, odd: int) -> float:
-        """Median TPOT of the even or odd requests."""
-        return float(np.median(tpots(self.run)[odd::2]))
+        """Median TPOT of the even or odd requests; of all where they are alike."""
+        left, right = MIXES[self.mix]
+        return float(np.median(tpots(self.run) if left == right else tpots(self.run)[odd::2]))
 
     @property
     def plain_tpot(self) -> float:
@@ -198,8 +199,14 @@ def served_rows(found: Served) -> list[tuple[str, ...]]:
     return [
         ("", "without", f"{found.k} draft{'s' if found.k != 1 else ''}"),
         ("tokens/s", f"{found.plain_speed:,.0f}", f"{found.speed:,.0f}"),
-        (f"TPOT at {left:g}", in_words(found.plain_tpot), in_words(found.tpot(0))),
-        (f"TPOT at {right:g}", in_words(found.plain_tpot), in_words(found.tpot(1) if found.requests > 1 else np.nan)),
+        *(
+            (
+                f"TPOT at {accept:g}",
+                in_words(found.plain_tpot),
+                in_words(found.tpot(odd)) if odd < found.requests else "-",
+            )
+            for odd, accept in enumerate([left] if left == right else [left, right])
+        ),
         ("drafted tokens", "0", f"{found.drafted:,}"),
         ("of these accepted", "0", f"{found.accepted:,}"),
     ]

@@ -50,7 +50,10 @@ def test_explorers_draw_at_every_corner():
         valid(figures.pays_off(found))
         assert len(pays.rows(found)) == 5
     for requests, k, mix in itertools.product((1, 128), (0, 7), pays.MIXES):
-        valid(figures.shared_steps(pays.served(requests, k, mix)))
+        figure = figures.shared_steps(pays.served(requests, k, mix))
+        valid(figure)
+        highest = max(max(trace.y, default=0) for trace in figure.data)
+        assert 0.5 < highest / figure.layout.yaxis.range[1] < 1  # the points fill the figure, and none is outside
     for prompt, draft in itertools.product(spoken.PROMPTS, (spoken.DRAFT, spoken.SUFFIX)):
         valid(figures.words(spoken.speak(prompt, draft, 4, 10)))
     valid(figures.ticket())
