@@ -1,0 +1,187 @@
+"""Requests within their promise for a dollar: what a design is worth on a day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from course import memory, steptime
+from course.engine.serving import serve
+from course.engine.step import StepTimeModel
+from course.lessons.lab18 import service
+from course.lessons.lab18.design import APART, ROUND_ROBIN, Design, documents
+from course.lessons.lab18.drafted import Drafted, decode_steps
+from course.memory.kvcache import KVCache
+from course.policies import Policy
+from course.workload import Workload
+
+RECORDINGS = {"H100": "h100-llama3-8b", "H200": "h200-llama3-8b-flash"}  # the other cards are scaled from the H100
+OVER = 1.5  # times the least-loaded engine's tokens: from there on a known prefix goes to that one
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a design did on a day.
+
+    per_dollar: requests within their promise for a dollar. share: of each class within its promise. dollars: for all
+    cards until the last answer. seconds: until then. hit_rate: of prompt tokens, found in a prefix cache.
+    """
+
+    design: Design
+    per_dollar: float
+    share: dict[str, float]
+    dollars: float
+    seconds: float
+    hit_rate: float
+    ttft: dict[str, np.ndarray]
+    tpot: dict[str, np.ndarray]
+
+    @property
+    def passed(self) -> bool:
+        """Whether each class has service.NEED of its requests within its promise."""
+        return min(self.share.values()) >= service.NEED
+
+    @property
+    def score(self) -> float:
+        """per_dollar, or 0 if a class has too few."""
+        return self.per_dollar if self.passed else 0.0
+
+    def p(self, percent: float, class_: str) -> tuple[float, float]:
+        """That percentile of a class's TTFT and TPOT [s]."""
+        return float(np.percentile(self.ttft[class_], percent)), float(np.nanpercentile(self.tpot[class_], percent))
+
+
+class _HalfContext(StepTimeModel):
+    """Seconds of a step whose decodes read half the bytes a token: K and V in fp8. Modelled; quality is not."""
+
+    sound = True
+    badge = "modelled: half the bytes of KV"
+
+    def __init__(self, step_time: StepTimeModel):
+        self.step_time = step_time
+
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        """See StepTimeModel."""
+        whole = self.step_time.seconds(decodes, decode_context, tokens, pairs, prefill_context)
+        return whole - self.step_time.decode_line(decodes)[1] * decode_context / 2
+
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        """See StepTimeModel."""
+        base, slope = self.step_time.decode_line(decodes)
+        return base, slope / 2
+
+
+class _Shared(StepTimeModel):
+    """STAND-IN"""
+
+    sound = True
+    badge = "modelled"
+
+    def __init__(self, step_time: StepTimeModel, cards: int):
+        self.step_time, self.cards = step_time, cards
+
+    def _talk(self, rows: int) -> float:
+        return 64 * (12e-6 + rows * 8192 * 2 * (self.cards - 1) / self.cards / 200e9)
+
+    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
+        alone = self.step_time.seconds(decodes, decode_context, tokens, pairs, prefill_context)
+        return alone / self.cards + self._talk(decodes + tokens)
+
+    def decode_line(self, decodes: int) -> tuple[float, float]:
+        base, slope = self.step_time.decode_line(decodes)
+        return base / self.cards + self._talk(decodes), slope / self.cards
+
+
+@lru_cache(maxsize=64)
+def step_time(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto", drafts: int = 0) -> StepTimeModel:
+    """Seconds of a step: recorded on H100 and H200, scaled by data sheets to the others; the rest is modelled."""
+    found: StepTimeModel = steptime.recorded(RECORDINGS.get(card, RECORDINGS["H100"]))
+    if card not in RECORDINGS:
+        found = steptime.Scaled(found, card)
+    if tensor_parallel_size > 1:
+        found = _Shared(found, tensor_parallel_size)
+    if kv_cache_dtype == "fp8":
+        found = _HalfContext(found)
+    return Drafted(found, drafts) if drafts else found
+
+
+@lru_cache(maxsize=64)
+def blocks(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto") -> int:
+    """KV blocks of an engine, as `course kv` has them."""
+    return memory.ledger(
+        service.MODEL, card, tp=tensor_parallel_size, kv_dtype=kv_cache_dtype, max_model_len=service.LONGEST,
+        max_num_seqs=256, max_num_batched_tokens=8_192,
+    ).num_blocks  # fmt: skip
+
+
+def route(load: Workload, routing: str, replicas: int) -> list[np.ndarray]:
+    """The rows of each engine, decided when a request comes by what came before it.
+
+    cache_aware: where its prefix went before, unless that engine was given more than OVER times the tokens of the least
+    loaded one, which then has it.
+    """
+    rows = np.arange(len(load))
+    if routing == ROUND_ROBIN or replicas == 1:
+        return [rows[one::replicas] for one in range(replicas)]
+    if routing == APART:
+        few, docs = documents(replicas), load.class_ == service.DOCS
+        first, rest = rows[docs], rows[~docs]
+        return [first[one::few] for one in range(few)] + [rest[one :: replicas - few] for one in range(replicas - few)]
+    given, home, found = [0.0] * replicas, dict[int, int](), [[] for _ in range(replicas)]
+    tokens = load.prompt_tokens - service.BLOCK * np.array([len(prefix) for prefix in load.prefix]) + load.output_tokens
+    for row, prefix in enumerate(load.prefix):
+        least = min(range(replicas), key=given.__getitem__)
+        engine = home.get(prefix[0])
+        new = 0
+        if engine is None or given[engine] > OVER * given[least] + 2_000:
+            engine = home[prefix[0]] = least
+            new = service.BLOCK * len(prefix)
+        given[engine] += float(tokens[row]) + new
+        found[engine].append(row)
+    return [np.array(each, dtype=int) for each in found]
+
+
+def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | None = None) -> Score:
+    """Serve a day under a design, engine by engine, and count.
+
+    policy: makes the policy of each engine from the design, in place of vLLM's own scheduler. Raises ValueError as
+    `serve` does: for a request that no engine of this design can hold, for one.
+    """
+    if not isinstance(design, Design):
+        raise ValueError(f"score needs a Design, such as Design(card='H100', replicas=3), not {type(design).__name__}")
+    k = design.num_speculative_tokens
+    steps = step_time(design.card, design.tensor_parallel_size, design.kv_cache_dtype, k)
+    cache = KVCache(
+        blocks(design.card, design.tensor_parallel_size, design.kv_cache_dtype),
+        prefix_caching=design.enable_prefix_caching,
+    )
+    ttft, tpot = np.empty(len(load)), np.empty(len(load))
+    end, hits, asked = 0.0, 0, 0
+    emits = decode_steps(load, k) if k else load.output_tokens
+    for rows in route(load, design.routing, design.replicas):
+        if not len(rows):
+            continue
+        part = Workload(
+            load.arrival[rows], load.prompt_tokens[rows], emits[rows], class_=load.class_[rows],
+            prefix=tuple(load.prefix[row] for row in rows), prefix_block_size=load.prefix_block_size,
+        )  # fmt: skip
+        run = serve(part, design.policy if policy is None else policy(design), steps, cache)
+        ttft[rows] = run.ttft
+        gaps = load.output_tokens[rows] - 1
+        tpot[rows] = np.where(gaps > 0, (run.response - run.first_computed) / np.maximum(gaps, 1), np.nan)
+        end = max(end, float(run.response.max()))
+        if design.enable_prefix_caching:
+            found = run.summary()
+            hits, asked = hits + found["prefix_cache_hits"], asked + found["prefix_cache_queries"]
+    share, good = {}, 0
+    for name, promise in service.PROMISES.items():
+        kept = (load.class_ == name) & (ttft <= promise.ttft) & ~(tpot > promise.tpot)
+        good += int(kept.sum())
+        share[name] = float(kept.sum() / (load.class_ == name).sum())
+    dollars = design.dollars_an_hour * end / 3_600
+    by_class = [{name: values[load.class_ == name] for name in service.PROMISES} for values in (ttft, tpot)]
+    return Score(design, good / dollars, share, dollars, end, hits / asked if asked else 0.0, *by_class)
+
