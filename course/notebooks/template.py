@@ -15,6 +15,8 @@ from course.exercises.spec import LabSpec
 from course.notebooks.source import PRIMER_HEADINGS
 
 MINUTES = 60
+CAPSTONE, CAPSTONE_MINUTES, CAPSTONE_QUIZ = CORE[-1], 90, 15
+"""The last lab asks again what others taught, one question for each of their objectives, and has more time."""
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150
 OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
@@ -36,8 +38,10 @@ def limits(cells: Sequence[Cell], spec: LabSpec, there: Collection[str]) -> dict
     counted = count(cells, spec)
     if spec.number == PRIMER:
         return _primer_limits(cells, spec, counted)
+    last = spec.number == CAPSTONE
+    minutes, quiz = (CAPSTONE_MINUTES, CAPSTONE_QUIZ) if last else (MINUTES, QUIZ)
     found = {
-        "minutes": _above(counted.minutes, MINUTES, "counted minutes"),
+        "minutes": _above(counted.minutes, minutes, "counted minutes"),
         "code": _code(cells),
         "explain": _above(_explain_words(cells), EXPLAIN_WORDS, "words of text in Explain"),
         "story": _above(_story_words(cells), STORY_WORDS, "words in the story of The question"),
@@ -48,7 +52,7 @@ def limits(cells: Sequence[Cell], spec: LabSpec, there: Collection[str]) -> dict
         "exercises": _not(len(spec.exercises), EXERCISES, "exercises, a decision included"),
         "hints": _hints(spec),
         "ticket": "" if spec.ticket else "no ticket in Break it",
-        "quiz": _not(len(spec.quiz), QUIZ, "quiz questions"),
+        "quiz": _not(len(spec.quiz), quiz, "quiz questions"),
         "earlier": _earlier(spec, there),
         "terms": _terms(spec, TERMS),
     }

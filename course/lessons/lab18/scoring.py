@@ -27,17 +27,21 @@ class Score:
     """What a design did on a day.
 
     per_dollar: requests within their promise for a dollar. share: of each class within its promise. dollars: for all
-    cards until the last answer. seconds: until then. hit_rate: of prompt tokens, found in a prefix cache.
+    cards until the last answer. seconds: until then. hit_rate: of prompt tokens, found in a prefix cache. ttft, tpot:
+    of each request [s], NaN for the TPOT of one token. begun, ended: when it got a slot and its last token [s].
     """
 
     design: Design
+    load: Workload
     per_dollar: float
     share: dict[str, float]
     dollars: float
     seconds: float
     hit_rate: float
-    ttft: dict[str, np.ndarray]
-    tpot: dict[str, np.ndarray]
+    ttft: np.ndarray
+    tpot: np.ndarray
+    begun: np.ndarray
+    ended: np.ndarray
 
     @property
     def passed(self) -> bool:
@@ -49,9 +53,10 @@ class Score:
         """per_dollar, or 0 if a class has too few."""
         return self.per_dollar if self.passed else 0.0
 
-    def p(self, percent: float, class_: str) -> tuple[float, float]:
-        """That percentile of a class's TTFT and TPOT [s]."""
-        return float(np.percentile(self.ttft[class_], percent)), float(np.nanpercentile(self.tpot[class_], percent))
+    def p95(self, class_: str) -> tuple[float, float]:
+        """Of a class, the 95th percentiles of TTFT and TPOT [s]."""
+        here = self.load.class_ == class_
+        return float(np.percentile(self.ttft[here], 95)), float(np.nanpercentile(self.tpot[here], 95))
 
 
 class _HalfContext(StepTimeModel):
@@ -158,8 +163,8 @@ def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | N
         blocks(design.card, design.tensor_parallel_size, design.kv_cache_dtype),
         prefix_caching=design.enable_prefix_caching,
     )
-    ttft, tpot = np.empty(len(load)), np.empty(len(load))
-    end, hits, asked = 0.0, 0, 0
+    ttft, tpot, begun, ended = np.empty((4, len(load)))
+    hits = asked = 0
     emits = decode_steps(load, k) if k else load.output_tokens
     for rows in route(load, design.routing, design.replicas):
         if not len(rows):
@@ -167,21 +172,23 @@ def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | N
         part = Workload(
             load.arrival[rows], load.prompt_tokens[rows], emits[rows], class_=load.class_[rows],
             prefix=tuple(load.prefix[row] for row in rows), prefix_block_size=load.prefix_block_size,
+            slo=tuple(load.slo[row] for row in rows),
         )  # fmt: skip
         run = serve(part, design.policy if policy is None else policy(design), steps, cache)
         ttft[rows] = run.ttft
         gaps = load.output_tokens[rows] - 1
         tpot[rows] = np.where(gaps > 0, (run.response - run.first_computed) / np.maximum(gaps, 1), np.nan)
-        end = max(end, float(run.response.max()))
+        begun[rows], ended[rows] = run.arrival + run.queue_wait, run.response
         if design.enable_prefix_caching:
             found = run.summary()
             hits, asked = hits + found["prefix_cache_hits"], asked + found["prefix_cache_queries"]
     share, good = {}, 0
     for name, promise in service.PROMISES.items():
-        kept = (load.class_ == name) & (ttft <= promise.ttft) & ~(tpot > promise.tpot)
+        kept = (load.class_ == name) & (ttft <= promise.ttft) & ~(tpot > promise.tpot)  # no TPOT, no miss
         good += int(kept.sum())
         share[name] = float(kept.sum() / (load.class_ == name).sum())
+    end = float(ended.max())
     dollars = design.dollars_an_hour * end / 3_600
-    by_class = [{name: values[load.class_ == name] for name in service.PROMISES} for values in (ttft, tpot)]
-    return Score(design, good / dollars, share, dollars, end, hits / asked if asked else 0.0, *by_class)
+    hit_rate = hits / asked if asked else 0.0
+    return Score(design, load, good / dollars, share, dollars, end, hit_rate, ttft, tpot, begun, ended)
 

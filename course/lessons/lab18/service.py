@@ -6,44 +6,34 @@ little: chat rises and falls, in bursts; documents come all the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from course.workload import Workload
+from course.workload.slo import SLO
 
 MODEL = "llama-3.1-8b"
 CHAT, DOCS = "chat", "docs"
 NEED = 0.95  # of each class must be within its promise
-PRICES = {"H100": 2.50, "H200": 3.30, "A100": 1.40, "L40S": 0.80}  # dollars an hour of one card: assumed
+PRICES = {"H100": 2.50, "H200": 3.50, "A100": 1.40, "L40S": 0.75}  # dollars an hour of one card: assumed
 BLOCK = 16  # tokens
 SECONDS = 20.0
 RATE, DOCUMENTS, BURSTS = 42.0, 0.09, 2.0  # requests/s, share of questions about documents, variation of the gaps
 MORE, MORE_DOCUMENTS, MORE_BURSTS = 1.03, 0.10, 2.2  # on a day that was not seen
-SEEN = 0  # the seed of the day that was seen
-UNSEEN = tuple(range(101, 121))  # of the others
+SEEN, BEFORE = 0, 1  # seeds: of the day that is scored, and of the day before, which the explorers show
+UNSEEN = tuple(range(101, 121))  # of days that nobody has seen
 SHAPE = (0.6, 1.0, 1.5, 0.9)  # of the chat's rate, quarter by quarter
 ASSISTANTS = {1_600: 6, 800: 5, 2_400: 4, 400: 3, 1_200: 2, 3_200: 1}  # tokens of a system prompt: how often it is used
 QUESTIONS = 3  # about each document
 LONGEST = 32_768  # tokens of prompt and answer, with room
-
-
-@dataclass(frozen=True)
-class Promise:
-    """Seconds that a class is promised at most."""
-
-    ttft: float
-    tpot: float
-
-
-PROMISES = {CHAT: Promise(0.8, 0.030), DOCS: Promise(6.0, 0.050)}
+PROMISES = {CHAT: SLO(ttft=0.8, tpot=0.030), DOCS: SLO(ttft=6.0, tpot=0.050)}
 
 
 @lru_cache(maxsize=64)
 def day(seed: int = SEEN) -> Workload:
-    """The requests of one day: seed SEEN as it was, any other one busier, with more documents and in larger bursts."""
-    seen = seed == SEEN
+    """The requests of one day. From seed UNSEEN[0] on it is busier, with more documents and in larger bursts."""
+    seen = seed < UNSEEN[0]
     rng = np.random.default_rng([18, seed])
     rate = RATE if seen else MORE * RATE
     documents, bursts = (DOCUMENTS, BURSTS) if seen else (MORE_DOCUMENTS, MORE_BURSTS)
@@ -52,7 +42,7 @@ def day(seed: int = SEEN) -> Workload:
     arrival, prompt, output, class_, prefix = zip(*rows, strict=True)
     return Workload(
         np.array(arrival), np.array(prompt), np.array(output), class_=np.array(class_), prefix=prefix,
-        prefix_block_size=BLOCK, name=f"day {seed}",
+        prefix_block_size=BLOCK, slo=PROMISES, name=f"day {seed}",
     )  # fmt: skip
 
 

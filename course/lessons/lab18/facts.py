@@ -1,0 +1,142 @@
+"""The numbers in the texts of lab 18, from the runs that they speak of, and what must hold beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from course.lessons.lab18 import decision, design, figures, keeping, own, search, service, sketch, tasks
+from course.lessons.lab18.scoring import score
+from course.lessons.lab18.search import REFERENCE, RUNS, TUNED
+from course.models import engine_defaults
+from course.workload import Workload
+
+ASKED: dict[str, float] = {
+    "cost_price": 2.5, "cost_tokens": 2_500, "capacity_slots": 64, "capacity_s": 4, "window_slo": 100, "window_step": 60,
+    "window_margin": 10, "gain_hit": 0.75, "felt_plan": 1, "felt_sent": 6, "felt_answer": 7, "bucket_rate": 300,
+    "bucket_cost": 900, "turn_a": 7_000, "turn_b": 5_200, "turn_c": 9_100, "hand_kept": 780, "hand_cards": 2,
+    "hand_price": 2.5, "hand_s": 20,
+}  # fmt: skip
+"""What questions give."""
+GIVEN = (design.SLOTS, tasks.FLAGS["slots"] // 2, tasks.DRAFTS)
+
+
+def facts() -> dict[str, Any]:
+    """Every number that the texts show."""
+    default, ticket = search.defaults(), score(TUNED, service.day(figures.TICKET_DAY))
+    plain = {"defaults": default, "tuned": TUNED, "reference": REFERENCE}
+    found = {}
+    for name, one in plain.items():
+        other = search.unseen(one)
+        found |= {f"{name}_seen": search.tried(one), f"{name}_mean": float(np.mean(other)),
+                  f"{name}_held": sum(value > 0 for value in other)}  # fmt: skip
+    seen = service.day()
+    small = [score(own.SMALL, service.day(service.BEFORE), policy) for policy in (None, own.ordered(keeping.order))]
+    return found | _questions() | {
+        "vllm": engine_defaults.VERSION, "need": service.NEED, "runs": RUNS, "days": len(service.UNSEEN),
+        "requests": len(seen), "seconds": service.SECONDS, "default_cards": default.replicas,
+        "other_same": search.tried(TUNED), "other_three": search.tried(TUNED) / service.MORE,
+        "chat_tpot_ms": 1e3 * service.PROMISES[service.CHAT].tpot, "pace_ms": 1e3 * tasks.PACE,
+        "slots": design.SLOTS, "speed": keeping.SPEED, "four_dollars": decision.FOUR.dollars_an_hour,
+        "margin": decision.MARGIN, "few_days": len(decision.OTHER_DAYS),
+        "ticket_late": 1 - ticket.share[service.CHAT],
+        "ticket_before": 1 - score(TUNED, seen).share[service.CHAT],
+        "ticket_more": service.MORE - 1, "ticket_running": int(figures.graphs(ticket).running.max()),
+        "tuned_share": score(TUNED, seen).share[service.CHAT],
+        "reference_share": score(REFERENCE, seen).share[service.CHAT],
+        "tuned_dollars": TUNED.dollars_an_hour, "reference_dollars": REFERENCE.dollars_an_hour,
+        "order_before": small[0].share[service.CHAT], "order_after": small[1].share[service.CHAT],
+    }  # fmt: skip
+
+
+def _questions() -> dict[str, Any]:
+    """Those of the worked example and of the questions about earlier labs: what is given, and each option."""
+    given = ASKED
+    tokens, hit, rate = given["cost_tokens"], given["gain_hit"], given["bucket_rate"]
+    seconds = 1e6 / tokens
+    dollars = given["hand_cards"] * given["hand_price"] * given["hand_s"] / keeping.HOUR
+    return given | {
+        "cost_seconds": seconds, "cost_right": given["cost_price"] * seconds / keeping.HOUR,
+        "cost_hour": given["cost_price"], "cost_minute": given["cost_price"] * seconds / keeping.HOUR / 60,
+        "capacity_right": given["capacity_slots"] / given["capacity_s"],
+        "capacity_times": given["capacity_slots"] * given["capacity_s"], "capacity_one": 1 / given["capacity_s"],
+        "window_right": given["window_slo"] - given["window_step"] - given["window_margin"],
+        "window_no_margin": given["window_slo"] - given["window_step"],
+        "gain_right": 1 / (1 - hit), "gain_add": 1 + hit, "gain_wrong": hit / (1 - hit), "gain_left": 1 - hit,
+        "felt_right": given["felt_answer"] - given["felt_plan"],
+        "felt_client": given["felt_answer"] - given["felt_sent"], "felt_held": given["felt_sent"] - given["felt_plan"],
+        "bucket_right": given["bucket_cost"] / rate, "bucket_wrong": rate / given["bucket_cost"],
+        "hand_cents": 100 * dollars, "hand_score": given["hand_kept"] / dollars,
+    }  # fmt: skip
+
+
+def keys() -> dict[str, tuple[bool, ...] | str]:
+    """Which option of each question is true; of a question about no number, words of the right one."""
+    found = _questions()
+    mean, top = float(np.mean(search.unseen(TUNED))), search.tried(TUNED)
+    ticket, seen = score(TUNED, service.day(figures.TICKET_DAY)), score(TUNED, service.day())
+    more = score(replace(TUNED, max_num_seqs=1_024), service.day(figures.TICKET_DAY))
+    held = sum(one > 0 for one in search.unseen(REFERENCE))
+    price = found["cost_price"] / found["cost_tokens"] * 1e6
+    counters = [found[f"turn_{name}"] for name in "bca"]
+    return {
+        "acts": "nothing at all",
+        "cost": tuple(abs(found[name] - price / 3_600) < 1e-9 for name in ("cost_hour", "cost_right", "cost_minute")),
+        "other": (mean > 0.97 * top, 0.9 * top < mean <= 0.98 * top, mean < 0.34 * top),
+        "cause": (False, seen.share[service.CHAT] < service.NEED + 0.02 and not ticket.passed, False),
+        "measure": "for each class and second",
+        "repair": (held == len(service.UNSEEN), more.passed, False),
+        "capacity": tuple(
+            found[f"capacity_{name}"] * found["capacity_s"] == found["capacity_slots"]
+            for name in ("right", "times", "one")
+        ),
+        "longest": "longest answer of a batch over the mean",
+        "window": tuple(
+            wait + found["window_step"] + found["window_margin"] <= found["window_slo"]
+            for wait in (found["window_slo"], found["window_no_margin"], found["window_right"])
+        ),
+        "mixed": "a smaller token budget",
+        "order": "those that run already",
+        "slots": "fewer slots",
+        "copy": "if the link is faster",
+        "gain": tuple(abs(found[f"gain_{name}"] * found["gain_left"] - 1) < 1e-9 for name in ("add", "right", "wrong")),
+        "pool": "what all write between two turns of one",
+        "drafts": "tokens of a step grow more than its time",
+        "speculation": "fewer or none",
+        "felt": tuple(
+            found["felt_plan"] + found[f"felt_{name}"] == found["felt_answer"] for name in ("right", "client", "held")
+        ),
+        "bucket": (False, *(found[f"bucket_{name}"] * found["bucket_rate"] == found["bucket_cost"]
+                            for name in ("wrong", "right"))),
+        "share": "a limit at the gateway",
+        "turn": tuple(one == min(counters) for one in counters),
+    }  # fmt: skip
+
+
+def claims() -> dict[str, bool]:
+    """What the texts say beyond their numbers."""
+    drawn = dict(sketch.scores())
+    seen = score(REFERENCE, service.day())
+    loads = [service.day(seed) for seed in (service.SEEN, *service.UNSEEN)]
+    rate = [len(load) / service.SECONDS for load in loads]
+    without = score(replace(REFERENCE, enable_prefix_caching=False), service.day())
+    return {
+        "the defaults are vLLM's": engine_defaults.LARGE == (design.SLOTS, design.BUDGET),
+        "below some number of cards the score is 0, then it falls": drawn[1] == drawn[2] == 0
+        and drawn[3] > drawn[4] > drawn[5] > drawn[6],
+        "the tuned design has the highest score of the seen day, of the three": search.tried(TUNED)
+        > max(search.tried(REFERENCE), search.tried(search.defaults())),
+        "it is near the edge, and the other is not": score(TUNED, service.day()).share[service.CHAT] < 0.97
+        and min(seen.share.values()) > 0.99,
+        "thought beats the defaults by a quarter and more": np.mean(search.unseen(REFERENCE))
+        > decision.MARGIN * np.mean(search.unseen(search.defaults())),
+        "days differ more than by their mean": max(rate) > 1.1 * min(rate),
+        "without the cache two cards do not do": not without.passed,
+        "an order nearly doubles who is in time": score(
+            own.SMALL, service.day(service.BEFORE), own.ordered(keeping.order)
+        ).share[service.CHAT]
+        > 1.8 * score(own.SMALL, service.day(service.BEFORE)).share[service.CHAT],
+        "requests of a day are many": isinstance(loads[0], Workload) and len(loads[0]) > 500,
+    }
