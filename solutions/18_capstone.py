@@ -155,6 +155,7 @@ lab.check("design", design)
 # %%
 def order(waiting, now):
     places = None
+
     ### BEGIN SOLUTION
     def key(place):
         arrival, promised, prompt = waiting[place]

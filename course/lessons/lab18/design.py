@@ -75,7 +75,7 @@ class Design:
 
     @property
     def policy(self) -> Continuous:
-        """vLLM's own scheduler under these flags."""
+        """The scheduler of vLLM under these flags."""
         return Continuous(
             self.max_num_seqs, self.max_num_batched_tokens,
             long_prefill_token_threshold=self.long_prefill_token_threshold,

@@ -14,10 +14,11 @@ from course.models import engine_defaults
 from course.workload import Workload
 
 ASKED: dict[str, float] = {
-    "cost_price": 2.5, "cost_tokens": 2_500, "capacity_slots": 64, "capacity_s": 4, "window_slo": 100, "window_step": 60,
-    "window_margin": 10, "gain_hit": 0.75, "felt_plan": 1, "felt_sent": 6, "felt_answer": 7, "bucket_rate": 300,
-    "bucket_cost": 900, "turn_a": 7_000, "turn_b": 5_200, "turn_c": 9_100, "hand_kept": 780, "hand_cards": 2,
-    "hand_price": 2.5, "hand_s": 20,
+    "cost_price": 2.5, "cost_tokens": 2_500, "capacity_slots": 64, "capacity_s": 4,
+    "window_slo": 100, "window_step": 60, "window_margin": 10, "gain_hit": 0.75,
+    "felt_plan": 1, "felt_sent": 6, "felt_answer": 7, "bucket_rate": 300, "bucket_cost": 900,
+    "turn_a": 7_000, "turn_b": 5_200, "turn_c": 9_100,
+    "hand_kept": 780, "hand_cards": 2, "hand_price": 2.5, "hand_s": 20,
 }  # fmt: skip
 """What questions give."""
 GIVEN = (design.SLOTS, tasks.FLAGS["slots"] // 2, tasks.DRAFTS)

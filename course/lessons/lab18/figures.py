@@ -36,8 +36,10 @@ def promises(found: Score, *, height: int = 290) -> go.Figure:
     share: Part = {"title": {"text": "requests within it [%]"}, "range": [0, 102], "dtick": 25}
 
     def times(metric: str) -> Part:
-        return {"type": "log", "title": {"text": f"{metric} [times the promise]"}, "tickvals": list(TICKS),
-                "ticktext": [f"{tick:g}" for tick in TICKS], "range": theme.round_digits([log10(LEAST), log10(MOST)])}  # fmt: skip
+        return {
+            "type": "log", "title": {"text": f"{metric} [times the promise]"}, "tickvals": list(TICKS),
+            "ticktext": [f"{tick:g}" for tick in TICKS], "range": theme.round_digits([log10(LEAST), log10(MOST)]),
+        }  # fmt: skip
 
     right = share | {"title": {"text": ""}}
     notes = [heading(1, names), heading(2, "dotted: the promise")]

@@ -53,7 +53,7 @@ def rows_of(found: Score) -> list[tuple[str, str]]:
 
 
 def how_many_cards() -> Explorer:
-    """vLLM's defaults on other fleets, on the day before."""
+    """The defaults of vLLM on other fleets, on the day before."""
     start = tasks.FLEET
     return Explorer(
         tasks.fleet,

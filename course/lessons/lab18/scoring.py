@@ -102,7 +102,7 @@ class _Shared(StepTimeModel):
 
 @lru_cache(maxsize=64)
 def step_time(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto", drafts: int = 0) -> StepTimeModel:
-    """Seconds of a step: recorded on H100 and H200, scaled by data sheets to the others; the rest is modelled."""
+    """Seconds of a step: recorded on H100 and H200, scaled by data sheets to others, and the rest modelled."""
     found: StepTimeModel = steptime.recorded(RECORDINGS.get(card, RECORDINGS["H100"]))
     if card not in RECORDINGS:
         found = steptime.Scaled(found, card)
@@ -191,4 +191,3 @@ def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | N
     dollars = design.dollars_an_hour * end / 3_600
     hit_rate = hits / asked if asked else 0.0
     return Score(design, load, good / dollars, share, dollars, end, hit_rate, ttft, tpot, begun, ended)
-

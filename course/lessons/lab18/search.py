@@ -70,7 +70,7 @@ def unseen(design: Design, seeds: Iterable[int] = service.UNSEEN) -> list[float]
 
 
 def defaults(most: int = 8) -> Design:
-    """vLLM's defaults on as few H100 as pass on the seen day. Raises ValueError if so many do not."""
+    """The defaults of vLLM on as few H100 as pass on the seen day. Raises ValueError if so many do not."""
     for replicas in range(1, most + 1):
         if tried(Design(replicas=replicas)):
             return Design(replicas=replicas)

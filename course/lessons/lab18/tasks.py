@@ -21,7 +21,7 @@ PACE = 0.020  # seconds: the chat's TPOT, p95, that a task asks for
 
 @lru_cache(maxsize=256)
 def fleet(card: str = "H100", replicas: int = 2, drafts: int = 0, kv: str = "auto") -> Score:
-    """vLLM's defaults on so many cards, with drafts and another KV type."""
+    """The defaults of vLLM on so many cards, with drafts and another KV type."""
     design = Design(card=card, replicas=replicas, num_speculative_tokens=drafts, kv_cache_dtype=kv)
     return score(design, service.day(service.BEFORE))
 
@@ -137,6 +137,7 @@ def of_flags(settings: Settings, result: Score) -> Mapping[str, Any]:
         "chat": f"{result.share[CHAT]:.1%}", "ttft": seconds(result.p95(CHAT)[0]), "slots": settings["slots"],
         "docs_ttft": seconds(result.p95(DOCS)[0]), "start_docs": seconds(start.p95(DOCS)[0]),
         "start_ttft": seconds(start.p95(CHAT)[0]), "hits": f"{result.hit_rate:.0%}",
-        "start_hits": f"{start.hit_rate:.0%}", "half": f"{half.share[CHAT]:.0%}", "cached_hits": f"{cached.hit_rate:.0%}",
+        "start_hits": f"{start.hit_rate:.0%}", "half": f"{half.share[CHAT]:.0%}",
+        "cached_hits": f"{cached.hit_rate:.0%}",
         "cached_ttft": seconds(cached.p95(CHAT)[0]),
     }  # fmt: skip
