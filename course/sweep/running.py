@@ -50,7 +50,7 @@ def sweep(
     jobs: list[Job] = list(product(settings_of(grid), seeds_of(seeds)))
     name = name_of(design)
     with rows_file.appended(resume) as (there, add):
-        known = {row.key: row for row in there}
+        known = {row.key: row for row in there if not row.failed}
         keys = [key_of(name, *job) for job in jobs]
         todo = [job for job, key in zip(jobs, keys, strict=True) if key not in known]
         notes = _notes(known, keys)
