@@ -13,7 +13,7 @@ SLO = "--slo ttft=0.8,tpot=0.03"
 
 
 def grid_of(texts: list[str]) -> dict[str, list[Any]]:
-    """The values of each setting. ValueError for one that `course simulate` does not have, and for values it has not."""
+    """The values of each setting. ValueError for a setting or a value that `course simulate` does not have."""
     if not texts:
         raise AsTyped(f"there is nothing to vary: give the values of a setting, as in {SET}")
     grid: dict[str, list[Any]] = {}
