@@ -156,6 +156,8 @@ def _executor(scheduler: str | None, jobs: int | None) -> Iterator[Any]:
         else:
             with on_dask(scheduler) as executor:
                 yield executor
+    except ImportError as error:  # an extra is no part of an installation that would not be complete
+        raise ValueError(str(error)) from None
     finally:
         with suppress(AttributeError):
             signal.signal(signal.SIGPIPE, before)

