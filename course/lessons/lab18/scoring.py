@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from course import memory, steptime
-from course.engine.serving import serve
+from course.engine.fleet import Fleet, Replica
+from course.engine.routes import ByClass, ByPrefix, RoundRobin
+from course.engine.serving import Engine
 from course.engine.step import StepTimeModel
 from course.lessons.lab18 import service
-from course.lessons.lab18.design import APART, ROUND_ROBIN, Design, documents
+from course.lessons.lab18.design import APART, CACHE_AWARE, Design, documents
 from course.lessons.lab18.drafted import Drafted, decode_steps
 from course.memory.kvcache import KVCache
 from course.policies import Policy
+from course.policies.base import Request
 from course.workload import Workload
 
 RECORDINGS = {"H100": "h100-llama3-8b", "H200": "h200-llama3-8b-flash"}  # the other cards are scaled from the H100
-OVER = 1.5  # times the least-loaded engine's tokens: from there on a known prefix goes to that one
 
 
 @dataclass(frozen=True)
@@ -122,31 +124,14 @@ def blocks(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto
     ).num_blocks  # fmt: skip
 
 
-def route(load: Workload, routing: str, replicas: int) -> list[np.ndarray]:
-    """The rows of each engine, decided when a request comes by what came before it.
-
-    cache_aware: where its prefix went before, unless that engine was given more than OVER times the tokens of the least
-    loaded one, which then has it.
-    """
-    rows = np.arange(len(load))
-    if routing == ROUND_ROBIN or replicas == 1:
-        return [rows[one::replicas] for one in range(replicas)]
-    if routing == APART:
-        few, docs = documents(replicas), load.class_ == service.DOCS
-        first, rest = rows[docs], rows[~docs]
-        return [first[one::few] for one in range(few)] + [rest[one :: replicas - few] for one in range(replicas - few)]
-    given, home, found = [0.0] * replicas, dict[int, int](), [[] for _ in range(replicas)]
-    tokens = load.prompt_tokens - service.BLOCK * np.array([len(prefix) for prefix in load.prefix]) + load.output_tokens
-    for row, prefix in enumerate(load.prefix):
-        least = min(range(replicas), key=given.__getitem__)
-        engine = home.get(prefix[0])
-        new = 0
-        if engine is None or given[engine] > OVER * given[least] + 2_000:
-            engine = home[prefix[0]] = least
-            new = service.BLOCK * len(prefix)
-        given[engine] += float(tokens[row]) + new
-        found[engine].append(row)
-    return [np.array(each, dtype=int) for each in found]
+def route(design: Design) -> Callable[[Request, Sequence[Replica]], int]:
+    """Who decides which engine serves a request: the design's routing."""
+    if design.routing == CACHE_AWARE:
+        return ByPrefix()
+    if design.routing == APART:
+        few = documents(design.replicas)
+        return ByClass({service.DOCS: range(few), service.CHAT: range(few, design.replicas)})
+    return RoundRobin()
 
 
 def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | None = None) -> Score:
@@ -163,31 +148,19 @@ def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | N
         blocks(design.card, design.tensor_parallel_size, design.kv_cache_dtype),
         prefix_caching=design.enable_prefix_caching,
     )
-    ttft, tpot, begun, ended = np.empty((4, len(load)))
-    hits = asked = 0
-    emits = decode_steps(load, k) if k else load.output_tokens
-    for rows in route(load, design.routing, design.replicas):
-        if not len(rows):
-            continue
-        part = Workload(
-            load.arrival[rows], load.prompt_tokens[rows], emits[rows], class_=load.class_[rows],
-            prefix=tuple(load.prefix[row] for row in rows), prefix_block_size=load.prefix_block_size,
-            slo=tuple(load.slo[row] for row in rows),
-        )  # fmt: skip
-        run = serve(part, design.policy if policy is None else policy(design), steps, cache)
-        ttft[rows] = run.ttft
-        gaps = load.output_tokens[rows] - 1
-        tpot[rows] = np.where(gaps > 0, (run.response - run.first_computed) / np.maximum(gaps, 1), np.nan)
-        begun[rows], ended[rows] = run.arrival + run.queue_wait, run.response
-        if design.enable_prefix_caching:
-            found = run.summary()
-            hits, asked = hits + found["prefix_cache_hits"], asked + found["prefix_cache_queries"]
+    serving = replace(load, output_tokens=decode_steps(load, k)) if k else load
+    make = (lambda one: one.policy) if policy is None else policy
+    fleet = Fleet([Engine(make(design), steps, cache) for _ in range(design.replicas)], route(design))
+    run = fleet.serve(serving)
+    gaps = load.output_tokens - 1
+    tpot = np.where(gaps > 0, (run.response - run.first_computed) / np.maximum(gaps, 1), np.nan)
+    hit_rate = run.summary()["prefix_hit_rate"] if design.enable_prefix_caching else 0.0
     share, good = {}, 0
     for name, promise in service.PROMISES.items():
-        kept = (load.class_ == name) & (ttft <= promise.ttft) & ~(tpot > promise.tpot)  # no TPOT, no miss
+        kept = (load.class_ == name) & (run.ttft <= promise.ttft) & ~(tpot > promise.tpot)  # no TPOT, no miss
         good += int(kept.sum())
         share[name] = float(kept.sum() / (load.class_ == name).sum())
-    end = float(ended.max())
+    end = float(run.response.max())
     dollars = design.dollars_an_hour * end / 3_600
-    hit_rate = hits / asked if asked else 0.0
-    return Score(design, load, good / dollars, share, dollars, end, hit_rate, ttft, tpot, begun, ended)
+    begun = run.arrival + run.queue_wait
+    return Score(design, load, good / dollars, share, dollars, end, hit_rate, run.ttft, tpot, begun, run.response)
