@@ -15,6 +15,7 @@ from course.policies import Continuous
 ROUND_ROBIN, CACHE_AWARE, APART = "round_robin", "cache_aware", "apart"
 ROUTING = (ROUND_ROBIN, CACHE_AWARE, APART)
 KV_TYPES = ("auto", "fp8")
+SHARDED = ("H100", "H200")  # cards whose steps on several of them are modelled
 MOST_DRAFTS, MOST_CARDS = 7, 64
 HEAD = "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
 REPOSITORY = "meta-llama/Llama-3.1-8B-Instruct"
@@ -59,6 +60,11 @@ class Design:
             raise ValueError(
                 f"tensor_parallel_size shares 8 KV heads: 1, 2, 4 or 8 cards, not {self.tensor_parallel_size}"
             )
+        if self.tensor_parallel_size > 1 and self.card not in SHARDED:
+            raise ValueError(
+                f"tensor_parallel_size is {self.tensor_parallel_size}, and nobody recorded halves of a layer on a "
+                f"{self.card}: choose {' or '.join(SHARDED)}, or more replicas"
+            )
         if self.routing == APART and self.replicas < 2:
             raise ValueError("routing 'apart' needs an engine for each class: raise replicas to 2 or more")
         self.policy.check_settings()
@@ -96,6 +102,11 @@ class Design:
         if self.replicas == 1:
             return lines
         above = f"# on each of {self.replicas} times {self.tensor_parallel_size} {self.card}\n"
+        if self.tensor_parallel_size > 1 and self.card not in SHARDED:
+            raise ValueError(
+                f"tensor_parallel_size is {self.tensor_parallel_size}, and nobody recorded halves of a layer on a "
+                f"{self.card}: choose {' or '.join(SHARDED)}, or more replicas"
+            )
         if self.routing == APART:
             return f"{above}{lines}\n# {documents(self.replicas)} of them at an address of their own, for documents"
         urls = " ".join(f"http://engine{one}:8000" for one in range(1, self.replicas + 1))

@@ -81,35 +81,13 @@ class _HalfContext(StepTimeModel):
         return base, slope / 2
 
 
-class _Shared(StepTimeModel):
-    """STAND-IN"""
-
-    sound = True
-    badge = "modelled"
-
-    def __init__(self, step_time: StepTimeModel, cards: int):
-        self.step_time, self.cards = step_time, cards
-
-    def _talk(self, rows: int) -> float:
-        return 64 * (12e-6 + rows * 8192 * 2 * (self.cards - 1) / self.cards / 200e9)
-
-    def seconds(self, decodes: int, decode_context: int, tokens: int, pairs: int, prefill_context: int) -> float:
-        alone = self.step_time.seconds(decodes, decode_context, tokens, pairs, prefill_context)
-        return alone / self.cards + self._talk(decodes + tokens)
-
-    def decode_line(self, decodes: int) -> tuple[float, float]:
-        base, slope = self.step_time.decode_line(decodes)
-        return base / self.cards + self._talk(decodes), slope / self.cards
-
-
 @lru_cache(maxsize=64)
 def step_time(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto", drafts: int = 0) -> StepTimeModel:
     """Seconds of a step: recorded on H100 and H200, scaled by data sheets to others, and the rest modelled."""
-    found: StepTimeModel = steptime.recorded(RECORDINGS.get(card, RECORDINGS["H100"]))
-    if card not in RECORDINGS:
-        found = steptime.Scaled(found, card)
+    recording = steptime.recorded(RECORDINGS.get(card, RECORDINGS["H100"]))
+    found: StepTimeModel = recording if card in RECORDINGS else steptime.Scaled(recording, card)
     if tensor_parallel_size > 1:
-        found = _Shared(found, tensor_parallel_size)
+        found = steptime.Sharded(recording, tensor_parallel_size)
     if kv_cache_dtype == "fp8":
         found = _HalfContext(found)
     return Drafted(found, drafts) if drafts else found
