@@ -140,11 +140,12 @@ class Meter:
     """The mean watts of the step that was timed last, from a counter of joules; None before, and where it stood."""
 
     def __init__(self, joules: Callable[[], float]) -> None:
-        self._joules, self.watts = joules, None
+        self._joules = joules
+        self.watts: float | None = None
 
     def measure(self, seconds: Callable[[int], Any], each: float) -> None:
         """Repeat for about half a second. seconds: replays so many steps and waits; each: seconds of one."""
-        self.watts: float | None = energy.mean_watts(self._joules, lambda: seconds(max(1, int(energy.TURN / each))))
+        self.watts = energy.mean_watts(self._joules, lambda: seconds(max(1, int(energy.TURN / each))))
 
 
 def replayed(step: Step, budget: float = 0.3, meter: Meter | None = None) -> tuple[np.ndarray, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from math import log2
@@ -75,7 +76,14 @@ class RecordedLink(Link):
         """See Link."""
         if size > self.sizes[-1]:
             return self.seconds[-1] + (size - self.sizes[-1]) / self.bandwidth
-        return float(np.interp(size, self.sizes, self.seconds))
+        return between(size, self.sizes, self.seconds)
+
+
+def between(x: float, xs: tuple[float, ...], ys: tuple[float, ...]) -> float:
+    """On straight lines through points, of which there are two at least; the first and the last y outside of them."""
+    i = min(max(bisect_right(xs, x), 1), len(xs) - 1)
+    way = min(max((x - xs[i - 1]) / (xs[i] - xs[i - 1]), 0.0), 1.0)
+    return ys[i - 1] + way * (ys[i] - ys[i - 1])
 
 
 @cache

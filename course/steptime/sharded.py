@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-
-import numpy as np
+from statistics import median
 
 from course.base.settings import quote, whole
 from course.engine.step import StepTimeModel
@@ -12,16 +11,16 @@ from course.steptime.links import RECORDING, Link, recorded_link, two_cards
 from course.steptime.recorded import Recorded
 
 NUMBER_BYTES = 2  # bf16, in which activations are added up
+CONTEXT = 1_024  # tokens that each decode of the recorded halves attends to
 
 
 class Sharded(StepTimeModel):
     """Seconds of a step of `tp` x `pp` cards, from a recording of one card.
 
     tp: ranks of tensor parallelism. Each has its share of every layer: of the weights and of the KV heads, which are
-    copied where there are fewer of them than ranks. A step's products and attention take 1/tp of the seconds, and the
-    part that does not shrink: for each layer and number of tokens what was recorded of halves (2 x half - whole), times
-    1 - 1/tp. Two all-reduces a layer come on top, of tokens x hidden x 2 bytes. Only two cards were recorded: more are
-    extrapolated.
+    copied where there are fewer of them than ranks. A step takes t0 + (t - t0) / tp where one card takes t: t0, of all
+    layers, is what does not shrink (`unshrinking`). Two all-reduces a layer come on top, of tokens x hidden x 2 bytes.
+    Only two cards were recorded: more are extrapolated.
 
     pp: stages of a pipeline. The requests of a step are dealt evenly to as many micro-batches, which follow each other
     through the stages so that all compute; a step takes as long as one of them needs for all stages, with a send
@@ -52,7 +51,8 @@ class Sharded(StepTimeModel):
             )
         if self.pp > self.layers:
             raise ValueError(f"pp {self.pp} is more than the {self.layers} layers of {recording.model}: choose fewer")
-        self._kv_share = 1 / min(self.tp, kv_heads)
+        self.kv_heads = kv_heads
+        self.stays = unshrinking(recording)
 
     @property
     def badge(self) -> str:
@@ -77,44 +77,42 @@ class Sharded(StepTimeModel):
         """See StepTimeModel."""
         base, slope = self.decode_line(decodes)
         if tokens:
-            each = self._micro(decodes), self._micro(tokens), pairs / self.pp
-            whole_slope = self.recording.decode_line(each[0])[1]
-            products = self.recording.seconds(each[0], 0, each[1], each[2], 0)
-            base = max(base, self._spread(products, each[0] + each[1]))
-            slope = whole_slope * self._kv_share / self.pp
+            each, chunk = self._micro(decodes), self._micro(tokens)
+            one_card = self.recording.seconds(each, 0, chunk, pairs / self.pp, 0)
+            base = max(base, self._spread(one_card, each + chunk))
         return base + slope * decode_context
 
     def decode_line(self, decodes: int) -> tuple[float, float]:
         """See StepTimeModel."""
         each = self._micro(decodes)
         base, slope = self.recording.decode_line(each)
-        return self._spread(base, each), slope * self._kv_share / self.pp
+        return self._spread(base, each), slope / min(self.tp, self.kv_heads) / self.pp
 
     def _micro(self, many: int) -> int:
         """Of so many decodes or tokens, those of the largest micro-batch."""
         return -(-many // self.pp)
 
     def _spread(self, seconds: float, tokens: int) -> float:
-        """Seconds that the cards need for what takes one card so long, sends and all-reduces with it."""
-        stays = (1 - 1 / self.tp) * self.layers * unshrinking(tokens)
+        """Seconds that the cards need for what takes one card so long, all-reduces and sends with it."""
+        stays = min(self.stays, seconds)
         sends = self.pp * self.link.send(tokens * self.hidden * NUMBER_BYTES) if self.pp > 1 and tokens else 0.0
-        return seconds / self.tp + min(stays, seconds * (1 - 1 / self.tp)) + self.all_reduces(tokens) + sends
-
-
-def unshrinking(tokens: int) -> float:
-    """Seconds of a layer of Llama-3.1-8B over so many tokens that do not shrink with more cards: 2 x half - whole.
-
-    As recorded on two H200s, in a CUDA graph and without all-reduces; in proportion beyond the most tokens recorded.
-    """
-    counts, seconds = _unshrinking()
-    if tokens > counts[-1]:
-        return float(seconds[-1] * tokens / counts[-1])
-    return float(np.interp(tokens, counts, seconds))
+        return (seconds - stays) / self.tp + stays + self.all_reduces(tokens) + sends
 
 
 @cache
-def _unshrinking() -> tuple[np.ndarray, np.ndarray]:
-    times = {(row["tp"], row["tokens"]): 1e-6 * row["us_a_layer"][0] for row in two_cards(RECORDING)["steps"]
-             if row["all_reduce"] == "none" and row["graphs"] and row["model"] == "llama-3.1-8b"}  # fmt: skip
-    counts = sorted(tokens for tp, tokens in times if tp == 1)
-    return np.array(counts), np.array([max(2 * times[2, one] - times[1, one], 0.0) for one in counts])
+def unshrinking(recording: Recorded) -> float:
+    """Seconds of a step that do not shrink with more cards.
+
+    Of a layer of Llama-3.1-8B that took two H200s half the seconds of one and a share s of them on top, s stays. Here
+    it is the median of s times this recording's own step, over the recorded batches: in between they scatter with the
+    kernels that a library picks.
+    """
+    of_decodes = {"model": "llama-3.1-8b", "all_reduce": "none", "graphs": True, "context": CONTEXT}
+    times = {(row["tp"], row["tokens"]): row["us_a_layer"][0] for row in two_cards(RECORDING)["steps"]
+             if of_decodes.items() <= row.items()}  # fmt: skip
+    found = []
+    for tokens in sorted(tokens for tp, tokens in times if tp == 1):
+        base, slope = recording.decode_line(tokens)
+        stays = max(2 * times[2, tokens] / times[1, tokens] - 1, 0.0)
+        found.append(stays * (base + slope * CONTEXT * tokens))
+    return median(found)
