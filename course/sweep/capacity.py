@@ -1,0 +1,154 @@
+"""The highest rate at which a policy keeps its promises: a bisection for each seed, an interval over the seeds."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import quote, real
+from course.engine.metrics import meets_slos
+from course.engine.run import Run
+from course.engine.serving import serve
+from course.memory.kvcache import KVCache
+from course.policies.base import Policy
+from course.steptime import StepTime
+from course.sweep.executors import OneProcess
+from course.sweep.grid import seeds_of
+from course.workload import Workload
+from course.workload.arrivals import HIGHEST_RATE
+
+ALONE = 1e-4
+"""Requests/s at which nobody meets another: one in three hours."""
+SLO = Mapping[str, Any]
+Load = Callable[[float, int], Workload]
+
+
+@dataclass(frozen=True)
+class HighestRate:
+    """Requests/s. requests_per_s: the mean over seeds. low, high: its 95% interval (Student's t); NaN with one seed.
+
+    by_seed: the highest rate of each that kept the SLO, to within `precision` of itself.
+    """
+
+    requests_per_s: float
+    low: float
+    high: float
+    by_seed: tuple[float, ...]
+    precision: float
+
+    def __str__(self) -> str:
+        between = "" if self.low != self.low else f" ({self.low:.3g} to {self.high:.3g})"
+        return f"{self.requests_per_s:.3g} requests/s{between}"
+
+
+def capacity(
+    policy: Policy,
+    step_time: StepTime,
+    cache: KVCache | None,
+    load: Load | Workload,
+    slo: SLO,
+    *,
+    share: float = 0.95,
+    seeds: int | Iterable[int] = 5,
+    precision: float = 0.01,
+    executor: Any = None,
+) -> HighestRate:
+    """The highest rate [requests/s] at which `share` of the requests, of each class that has an SLO, are within it.
+
+    load: load(rate, seed) draws the requests, such as lambda rate, seed: Workload.poisson(rate, 2_000, ..., seed=seed);
+        or a Workload, which is scaled to each rate and has no seeds. Many more requests than the queue ever holds: an
+        overload that ends soon breaks no promise.
+    slo: seconds by metric, {"ttft": 0.5, "tpot": 0.02}, or that by class, {"chat": {"ttft": 0.5}}.
+    seeds: how many, from 0, or which. Each has its own bisection, over the same draws at every rate.
+    precision: relative, of each bisection. executor: as in `sweep`, one task a seed; None is this process.
+
+    The share is taken to fall with the rate; where it does not, one of its crossings is found. Raises ValueError if
+    even a request alone is too slow, if every rate keeps the SLO, and as `serve` does.
+    """
+    share = real("share", share, above=0, high=1)
+    precision = real("precision", precision, low=1e-9, high=0.5)
+    slos = _slos(slo)
+    if isinstance(load, Workload):
+        if not (isinstance(seeds, int) and seeds in (1, 5)):
+            raise ValueError(
+                "seeds have no effect on a Workload: give load(rate, seed), which draws one, or leave them out"
+            )
+        numbers = [0]
+    elif callable(load):
+        numbers = seeds_of(seeds)
+    else:
+        raise ValueError(f"load must be a function of a rate and a seed, or a Workload, not {quote(load)}")
+    workers = OneProcess() if executor is None else executor
+    jobs = [workers.submit(_highest, policy, step_time, cache, load, slos, share, seed, precision) for seed in numbers]
+    return _interval([job.result() for job in jobs], precision)
+
+
+def _interval(rates: list[float], precision: float) -> HighestRate:
+    mean = float(np.mean(rates))
+    if len(rates) < 2:
+        return HighestRate(mean, nan, nan, tuple(rates), precision)
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, len(rates) - 1)) * float(np.std(rates, ddof=1)) / sqrt(len(rates))
+    return HighestRate(mean, mean - half, mean + half, tuple(rates), precision)
+
+
+def _highest(
+    policy: Policy, step_time: StepTime, cache: KVCache | None, load: Load | Workload, slos: dict[str | None, SLO],
+    share: float, seed: int, precision: float,
+) -> float:  # fmt: skip
+    """The bisection of one seed: doubled or halved until the SLO is between two rates, then cut by the middle."""
+
+    def holds(rate: float) -> bool:
+        drawn = load.scaled(rate) if isinstance(load, Workload) else load(rate, seed)
+        return _within(serve(drawn, policy, step_time, cache), slos) >= share
+
+    good, bad, rate = 0.0, 0.0, 1.0
+    while not (good and bad):
+        if holds(rate):
+            good, rate = rate, 2 * rate
+        else:
+            bad, rate = rate, rate / 2
+        if rate > HIGHEST_RATE:
+            raise ValueError(
+                f"{quote(slos)} holds at every rate up to {good:.3g}/s: it is no limit, or the requests are few"
+            )
+        if rate < ALONE:
+            raise ValueError(f"{quote(slos)} does not hold at {bad:.3g}/s either: a request alone is slower than that")
+    while bad / good > 1 + precision:
+        middle = sqrt(good * bad)
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _slos(slo: SLO) -> dict[str | None, SLO]:
+    """By class; None is every request. ValueError for what is no SLO."""
+    if not isinstance(slo, Mapping) or not slo:
+        raise ValueError(f'slo must be seconds by metric, such as {{"ttft": 0.5, "tpot": 0.02}}, not {quote(slo)}')
+    by_class: dict[str | None, SLO] = (
+        {None: slo} if not all(isinstance(one, Mapping) for one in slo.values()) else dict(slo)
+    )
+    for one in by_class.values():
+        for metric, seconds in one.items():
+            if metric not in ("ttft", "tpot", "e2e"):
+                raise ValueError(f"an SLO is of ttft, tpot or e2e, not of {quote(metric)}")
+            real(f"the SLO of {metric} [s]", seconds, above=0)
+    return by_class
+
+
+def _within(run: Run, slos: dict[str | None, SLO]) -> float:
+    """The share of the requests that met their SLO, of the class in which it is smallest."""
+    shares = []
+    for name, slo in slos.items():
+        inside = slice(None) if name is None else _of_class(run, name)
+        shares.append(float(meets_slos(run, slo.get("ttft"), slo.get("tpot"), slo.get("e2e"))[inside].mean()))
+    return min(shares)
+
+
+def _of_class(run: Run, name: str) -> np.ndarray:
+    labels = run.workload.class_
+    if labels is None or not (labels == name).any():
+        raise ValueError(f"no request has the class {quote(name)}, which the SLO names")
+    return labels == name
