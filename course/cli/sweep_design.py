@@ -18,11 +18,12 @@ from course.cli.simulate import simulate
 from course.engine.metrics import meets_slos, percentiles
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.workload import Workload
+from course.workload import SLO, Workload
+from course.workload.slo import of_requests
 from course.workload.workload import PER_REQUEST
 
-SLOs = Mapping[str, Mapping[str, float]]
-"""Class -> metric -> seconds; the class "" is every request."""
+Promises = Mapping[str, Mapping[str, float]]
+"""Class -> metric -> seconds; the class "" is whoever is in no other."""
 FIXED = ("trace", "format", "sort", "on_error", "request_class", "policy_file")
 """Options that say what is served: they have one value in a sweep."""
 OTHER = ("ctx", "as_json", "group_by", "warmup", "seed", "ttft_slo_ms", "tpot_slo_ms", "e2e_slo_ms")
@@ -57,7 +58,7 @@ class Simulated:
 
     options: Mapping[str, Any]
     fingerprint: str
-    slos: SLOs
+    slos: Promises
     prices: Mapping[str, float]
 
     @property
@@ -79,6 +80,7 @@ class Simulated:
             load = _load(json.dumps([{name: asked[name] for name in OF_LOAD}, sorted(given)]), self.fingerprint)
             if asked["trace"] is not None and seed:
                 load = reordered(load, seed)
+            load = promised(load, self.slos)
             ranks = asked["tensor_parallel_size"]
             cards = ranks if cards is None else whole("cards", cards, high=4096)
             if cards % ranks:
@@ -87,7 +89,7 @@ class Simulated:
                 )
             cache_, _ = build.cache(asked, set(given), load)
             runs = [build.served(serve, part, policy, timing, cache_, asked) for part in dealt(load, cards // ranks)]
-            return numbers(runs, cards, self.slos, self.prices.get(asked["gpu"]))
+            return numbers(runs, cards, self.prices.get(asked["gpu"]))
 
 
 @lru_cache(maxsize=2)
@@ -117,6 +119,19 @@ def reordered(load: Workload, seed: int) -> Workload:
     return replace(load, **{name: _rows(column, order) for name, column in columns.items() if column is not None})
 
 
+def promised(load: Workload, slos: Promises) -> Workload:
+    """The requests with their SLOs. ValueError for a class that none of them has."""
+    if not slos:
+        return load
+    classes = [] if load.class_ is None else np.unique(load.class_).tolist()
+    nobody = next((name for name in slos if name and name not in map(str, classes)), None)
+    if nobody is not None:
+        raise AsTyped(f"--slo {nobody}: no request has the class {quote(nobody)}")
+    for_all = slos.get("", {})
+    of = {label: SLO(**slos.get(str(label), for_all)) for label in classes} or SLO(**for_all)
+    return replace(load, slo=of_requests(of, len(load), load.class_))
+
+
 def dealt(load: Workload, replicas: int) -> list[Workload]:
     """The requests of each replica, dealt out in turn. ValueError where one's arrival depends on another's answer."""
     if replicas == 1:
@@ -132,12 +147,12 @@ def _rows(column: Any, rows: Iterable[int]) -> Any:
     return column[np.asarray(rows)] if isinstance(column, np.ndarray) else tuple(column[row] for row in rows)
 
 
-def numbers(runs: Sequence[Run], cards: int, slos: SLOs, price: float | None) -> dict[str, Any]:
+def numbers(runs: Sequence[Run], cards: int, price: float | None) -> dict[str, Any]:
     """The replicas' runs as one: rates, percentiles [s], shares within the SLOs, and per card or dollar."""
     begin = min(float(run.arrival.min()) for run in runs)
     seconds = max(float(run.response.max()) for run in runs) - begin
     requests = sum(map(len, runs))
-    met = [_met(run, slos) for run in runs]
+    met = [meets_slos(run) for run in runs]
     goodput = float(sum(one.sum() for one in met)) / seconds
     found: dict[str, Any] = {
         "requests": requests,
@@ -159,7 +174,7 @@ def numbers(runs: Sequence[Run], cards: int, slos: SLOs, price: float | None) ->
     found["preemptions"] = sum(int(run.preempted.sum()) for run in runs)
     peaks = [float(run.steps.blocks.max()) / run.cache.num_blocks for run in runs if run.cache is not None]
     found["kv_peak"] = max(peaks, default=float("nan"))
-    if slos:
+    if runs[0].workload.slo is not None:
         every = np.concatenate(met)
         found["share_within_slo"] = float(every.mean())
         labels = [run.workload.class_ for run in runs if run.workload.class_ is not None]
@@ -168,17 +183,3 @@ def numbers(runs: Sequence[Run], cards: int, slos: SLOs, price: float | None) ->
             for name in np.unique(of).tolist():
                 found[f"share_within_slo_class_{name}"] = float(every[of == name].mean())
     return found
-
-
-def _met(run: Run, slos: SLOs) -> np.ndarray:
-    """Which requests met the SLO of their class, and that of all."""
-    met = np.ones(len(run), dtype=bool)
-    classes = run.workload.class_
-    for name, slo in slos.items():
-        kept = meets_slos(run, slo.get("ttft"), slo.get("tpot"), slo.get("e2e"))
-        if name:
-            if classes is None or not (classes.astype(str) == name).any():
-                raise AsTyped(f"--slo {name}: no request has the class {quote(name)}")
-            kept |= classes.astype(str) != name
-        met &= kept
-    return met

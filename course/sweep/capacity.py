@@ -1,6 +1,6 @@
 """The highest rate at which a policy keeps its promises: a bisection for each seed, an interval over the seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import nan, sqrt
 from typing import Any
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, real
-from course.engine.metrics import meets_slos
-from course.engine.run import Run
+from course.engine.promises import share_within_slo
 from course.engine.serving import serve
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
@@ -21,7 +20,6 @@ from course.workload.arrivals import HIGHEST_RATE
 
 ALONE = 1e-4
 """Requests/s at which nobody meets another: one in three hours."""
-SLO = Mapping[str, Any]
 Load = Callable[[float, int], Workload]
 
 
@@ -48,19 +46,19 @@ def capacity(
     step_time: StepTime,
     cache: KVCache | None,
     load: Load | Workload,
-    slo: SLO,
+    slo: Any = None,
     *,
     share: float = 0.95,
     seeds: int | Iterable[int] = 5,
     precision: float = 0.01,
     executor: Any = None,
 ) -> HighestRate:
-    """The highest rate [requests/s] at which `share` of the requests, of each class that has an SLO, are within it.
+    """The highest rate [requests/s] at which `share` of the requests, and of each class of them, are within their SLO.
 
     load: load(rate, seed) draws the requests, such as lambda rate, seed: Workload.poisson(rate, 2_000, ..., seed=seed);
         or a Workload, which is scaled to each rate and has no seeds. Many more requests than the queue ever holds: an
         overload that ends soon breaks no promise.
-    slo: seconds by metric, {"ttft": 0.5, "tpot": 0.02}, or that by class, {"chat": {"ttft": 0.5}}.
+    slo: an SLO for all, SLO(ttft=0.5, tpot=0.02), or a mapping of SLOs by class; None if the requests bring theirs.
     seeds: how many, from 0, or which. Each has its own bisection, over the same draws at every rate.
     precision: relative, of each bisection. executor: as in `sweep`, one task a seed; None is this process.
 
@@ -69,7 +67,6 @@ def capacity(
     """
     share = real("share", share, above=0, high=1)
     precision = real("precision", precision, low=1e-9, high=0.5)
-    slos = _slos(slo)
     if isinstance(load, Workload):
         if not (isinstance(seeds, int) and seeds in (1, 5)):
             raise ValueError(
@@ -81,7 +78,7 @@ def capacity(
     else:
         raise ValueError(f"load must be a function of a rate and a seed, or a Workload, not {quote(load)}")
     workers = OneProcess() if executor is None else executor
-    jobs = [workers.submit(_highest, policy, step_time, cache, load, slos, share, seed, precision) for seed in numbers]
+    jobs = [workers.submit(_highest, policy, step_time, cache, load, slo, share, seed, precision) for seed in numbers]
     return _interval([job.result() for job in jobs], precision)
 
 
@@ -96,14 +93,16 @@ def _interval(rates: list[float], precision: float) -> HighestRate:
 
 
 def _highest(
-    policy: Policy, step_time: StepTime, cache: KVCache | None, load: Load | Workload, slos: dict[str | None, SLO],
+    policy: Policy, step_time: StepTime, cache: KVCache | None, load: Load | Workload, slo: Any,
     share: float, seed: int, precision: float,
 ) -> float:  # fmt: skip
     """The bisection of one seed: doubled or halved until the SLO is between two rates, then cut by the middle."""
 
     def holds(rate: float) -> bool:
         drawn = load.scaled(rate) if isinstance(load, Workload) else load(rate, seed)
-        return _within(serve(drawn, policy, step_time, cache), slos) >= share
+        run = serve(drawn, policy, step_time, cache)
+        by = None if drawn.class_ is None else "class"
+        return min(share_within_slo(run, by, slo=slo).values()) >= share
 
     good, bad, rate = 0.0, 0.0, 1.0
     while not (good and bad):
@@ -112,42 +111,10 @@ def _highest(
         else:
             bad, rate = rate, rate / 2
         if rate > HIGHEST_RATE:
-            raise ValueError(
-                f"{quote(slos)} holds at every rate up to {good:.3g}/s: it is no limit, or the requests are few"
-            )
+            raise ValueError(f"the SLO holds at every rate up to {good:.3g}/s: it is no limit, or the requests are few")
         if rate < ALONE:
-            raise ValueError(f"{quote(slos)} does not hold at {bad:.3g}/s either: a request alone is slower than that")
+            raise ValueError(f"the SLO does not hold at {bad:.3g}/s either: a request alone is slower than that")
     while bad / good > 1 + precision:
         middle = sqrt(good * bad)
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
-
-
-def _slos(slo: SLO) -> dict[str | None, SLO]:
-    """By class; None is every request. ValueError for what is no SLO."""
-    if not isinstance(slo, Mapping) or not slo:
-        raise ValueError(f'slo must be seconds by metric, such as {{"ttft": 0.5, "tpot": 0.02}}, not {quote(slo)}')
-    every = all(isinstance(one, Mapping) for one in slo.values())
-    by_class: dict[str | None, SLO] = dict(slo.items()) if every else {None: slo}
-    for one in by_class.values():
-        for metric, seconds in one.items():
-            if metric not in ("ttft", "tpot", "e2e"):
-                raise ValueError(f"an SLO is of ttft, tpot or e2e, not of {quote(metric)}")
-            real(f"the SLO of {metric} [s]", seconds, above=0)
-    return by_class
-
-
-def _within(run: Run, slos: dict[str | None, SLO]) -> float:
-    """The share of the requests that met their SLO, of the class in which it is smallest."""
-    shares = []
-    for name, slo in slos.items():
-        inside = slice(None) if name is None else _of_class(run, name)
-        shares.append(float(meets_slos(run, slo.get("ttft"), slo.get("tpot"), slo.get("e2e"))[inside].mean()))
-    return min(shares)
-
-
-def _of_class(run: Run, name: str) -> np.ndarray:
-    labels = run.workload.class_
-    if labels is None or not (labels == name).any():
-        raise ValueError(f"no request has the class {quote(name)}, which the SLO names")
-    return labels == name
