@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check vllm-live strength bench-browser browser lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench capstone-check vllm-check vllm-live strength bench-browser browser lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -72,6 +72,9 @@ bench: $(DEV_STAMP)  ## measure the simulator beside SimPy, the decode-step kern
 # Not part of `make test`, which compares the course with what is recorded in tests/data/vllm/.
 vllm-check: $(STAMP)  ## what vLLM's own scheduler does with small workloads, against the recorded (fetches 1 GB; ARGS=--write)
 	@$(RUN) tools.vllm_check $(ARGS)
+
+capstone-check: $(STAMP)  ## lab 18: does thought beat chance? All searches with seeds (ARGS=--write for docs/capstone.md)
+	PYTHONPATH=. .venv/bin/python tests/bench/capstone.py $(ARGS)
 
 strength: $(STAMP)  ## plant wrong changes one by one, and count those that the tests notice (ARGS="queueing lab03 -j 2")
 	PYTHONPATH=. .venv/bin/python tests/bench/strength.py $(ARGS)

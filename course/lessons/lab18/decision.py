@@ -20,7 +20,7 @@ BETTER, HOLDS = "keeps both promises, and earns enough", "holds on other days, a
 ONE, FOUR = Design(), Design(replicas=4)  # answers that have a hint
 TWO = Design(replicas=2)
 PLAIN = replace(search.REFERENCE, num_speculative_tokens=0)
-SMALL_STEPS = replace(PLAIN, max_num_batched_tokens=1_024)
+LARGER = replace(PLAIN, card="H200")
 _SCORED = list[Score]()
 
 
@@ -59,19 +59,23 @@ def _words(found: Score) -> str:
     return BETTER if found.score >= to_beat() else "keeps both promises, and earns too little"
 
 
-def on_other_days(answer: Any) -> str:
-    """What a design does on OTHER_DAYS, in words."""
+def on_other_days(answer: Any, least: float | None = None) -> str:
+    """What a design does on OTHER_DAYS, in words. least: the mean score that is enough, to_beat() if it is left out."""
     found = search.unseen(checked(answer), OTHER_DAYS)
     if sum(one == 0 for one in found) > MISSED:
         return "breaks its promises on other days"
-    return HOLDS if np.mean(found) >= to_beat() else "holds on other days, and earns too little"
+    return (
+        HOLDS
+        if np.mean(found) >= (to_beat() if least is None else least)
+        else "holds on other days, and earns too little"
+    )
 
 
 def plain_on_other_days(answer: Any) -> str:
     """The same on other days, if drafts are not to be had."""
     if checked(answer).num_speculative_tokens:
         return "still drafts"
-    return on_other_days(answer)
+    return on_other_days(answer, to_beat() / MARGIN)
 
 
 def scored(design: Design) -> Score:
@@ -113,7 +117,7 @@ def report(design: Design) -> str:
         f"scored runs on the seen day: {len(_SCORED)}", "",
         f"Simulated. {engine(design)}.",
         "Before it goes live: measure TTFT, TPOT and acceptance on the card, and the quality of fp8 KV.",
-        "Change it when: a class keeps less than 97%, acceptance falls below 0.5, or the hit rate moves.",
+        "Change it when a class keeps less than 97%, and when acceptance or hit rate move.",
     ])  # fmt: skip
 
 

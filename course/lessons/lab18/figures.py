@@ -61,7 +61,7 @@ def other_days(*, height: int = 320) -> go.Figure:
     )
     layout: Part = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": [heading(1, key)],
-        "xaxis": {"title": {"text": "score [1,000 requests within their promise a dollar]"}, "range": [-1, 33]},
+        "xaxis": {"title": {"text": "score [1,000 requests within their promise a dollar]"}, "range": [-1, 40]},
         "yaxis": {"range": [-0.5, len(rows) - 0.3], "tickvals": list(range(len(rows))), "ticktext": rows},
     }  # fmt: skip
     return theme.plain_figure(data, layout)
@@ -69,43 +69,47 @@ def other_days(*, height: int = 320) -> go.Figure:
 
 @dataclass(frozen=True)
 class Graphs:
-    """What an operator sees of a day, second by second: arrivals, running, waiting, chats in time [%]."""
+    """What an operator sees of a day, second by second.
+
+    arriving: documents a second. chats: with a slot or waiting. documents: the same. in_time: documents that came
+    within two seconds of it and were served as promised [%].
+    """
 
     at: np.ndarray
     arriving: np.ndarray
-    running: np.ndarray
-    waiting: np.ndarray
+    chats: np.ndarray
+    documents: np.ndarray
     in_time: np.ndarray
 
 
 def graphs(found: Score) -> Graphs:
     """The same of a run."""
-    at = np.arange(0.5, service.SECONDS, 1.0)
-    arrival, chat = found.load.arrival, found.load.class_ == service.CHAT
-    promise = service.PROMISES[service.CHAT]
+    at = np.arange(1.0, service.SECONDS, 1.0)
+    arrival, docs = found.load.arrival, found.load.class_ == service.DOCS
+    promise = service.PROMISES[service.DOCS]
     kept = (found.ttft <= promise.ttft) & ~(found.tpot > promise.tpot)
-    inside = [np.abs(arrival - middle) <= 0.5 for middle in at]
+    near = [docs & (np.abs(arrival - middle) <= 2) for middle in at]
+    there = [(arrival <= middle) & (found.ended > middle) for middle in at]
     return Graphs(
-        at, np.array([here.sum() for here in inside]),
-        np.array([((found.begun <= middle) & (found.ended > middle)).sum() for middle in at]),
-        np.array([((arrival <= middle) & (found.begun > middle)).sum() for middle in at]),
-        np.array([100 * kept[here & chat].mean() if (here & chat).any() else 100.0 for here in inside]),
+        at, np.array([here.sum() / 4 for here in near]), np.array([(here & ~docs).sum() for here in there]),
+        np.array([(here & docs).sum() for here in there]),
+        np.array([100 * kept[here].mean() if here.any() else 100.0 for here in near]),
     )  # fmt: skip
 
 
 def ticket(*, height: int = 400) -> go.Figure:
     """The four graphs of the ticket: yesterday and today."""
     panels = (
-        ("arrivals [requests/s]", lambda found: found.arriving),
-        ("running, all engines [requests]", lambda found: found.running),
-        ("waiting, all engines [requests]", lambda found: found.waiting),
-        ("chats within their promise [%]", lambda found: found.in_time),
+        ("documents arriving [requests/s]", lambda found: found.arriving),
+        ("chats in the engines [requests]", lambda found: found.chats),
+        ("documents in the engines [requests]", lambda found: found.documents),
+        ("documents within their promise [%]", lambda found: found.in_time),
     )
     days = (("yesterday", "waiting", service.SEEN), ("today", "wasted", TICKET_DAY))
     runs = tuple((name, colour, graphs(score(TUNED, service.day(seed)))) for name, colour, seed in days)
-    data, notes, axes = four_graphs(panels, runs, service.SECONDS, room=1.15)
+    data, notes, axes = four_graphs(panels, runs, service.SECONDS, room=1.2)
     for place, (name, colour, _) in enumerate(runs):
-        notes.append(note(0.98, 0.98 - 0.13 * place, name, colour, "right", xref=axis("x", 1) + " domain",
-                          yref=axis("y", 1) + " domain", yanchor="top"))  # fmt: skip
+        where = {"xref": axis("x", 3) + " domain", "yref": axis("y", 3) + " domain", "yanchor": "top"}
+        notes.append(note(0.03, 0.98 - 0.16 * place, name, colour, **where))
     layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
     return theme.plain_figure(data, layout | {"annotations": notes})

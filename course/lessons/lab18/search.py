@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from course.lessons.lab18 import service
-from course.lessons.lab18.design import CACHE_AWARE, KV_TYPES, ROUTING, Design
+from course.lessons.lab18.design import APART, CACHE_AWARE, KV_TYPES, ROUTING, SHARDED, Design
 from course.lessons.lab18.scoring import score
 from course.policies import Policy
 
@@ -30,21 +30,23 @@ FLAGS: Mapping[str, Sequence[Any]] = {
 }
 REFERENCE = Design(
     card="H100", replicas=2, max_num_seqs=256, max_num_batched_tokens=2_048, long_prefill_token_threshold=512,
-    routing=CACHE_AWARE, kv_cache_dtype="fp8", num_speculative_tokens=2,
+    routing=CACHE_AWARE, kv_cache_dtype="fp8", num_speculative_tokens=4,
 )  # fmt: skip
 TUNED = Design(
-    card="L40S", replicas=5, max_num_seqs=128, max_num_batched_tokens=1_024, long_prefill_token_threshold=256,
-    routing=CACHE_AWARE, kv_cache_dtype="fp8", num_speculative_tokens=4,
+    card="L40S", replicas=5, max_num_seqs=256, max_num_batched_tokens=1_024, long_prefill_token_threshold=512,
+    routing=APART, kv_cache_dtype="fp8", num_speculative_tokens=4,
 )  # fmt: skip
 """What tuning on the seen day alone ends with: the highest score there of all that were tried."""
 
 
 def drawn(seed: int, runs: int = RUNS) -> list[Design]:
-    """Designs whose flags are drawn, each from its list of FLAGS; what cannot be is drawn again."""
+    """Designs whose flags are drawn, each from its list of FLAGS; those that cannot be are drawn again."""
     rng, found = np.random.default_rng([18, 12, seed]), list[Design]()
     while len(found) < runs:
         flags = {name: values[rng.integers(len(values))] for name, values in FLAGS.items()}
-        with suppress(ValueError):
+        if flags["card"] not in SHARDED:
+            flags["tensor_parallel_size"] = 1
+        with suppress(ValueError):  # engines apart, and only one of them
             found.append(Design(**flags))
     return found
 
@@ -75,3 +77,8 @@ def defaults(most: int = 8) -> Design:
         if tried(Design(replicas=replicas)):
             return Design(replicas=replicas)
     raise ValueError(f"with vLLM's defaults {most} H100 do not keep the promises of the seen day")
+
+
+def ratio(mine: Sequence[float], other: Sequence[float]) -> float:
+    """How many times the mean of the one is that of the other; infinite if the other never holds."""
+    return float(np.mean(mine) / np.mean(other)) if np.any(other) else float("inf")

@@ -10,16 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
+from course.models.prices import per_hour
 from course.workload import Workload
 from course.workload.slo import SLO
 
 MODEL = "llama-3.1-8b"
 CHAT, DOCS = "chat", "docs"
 NEED = 0.95  # of each class must be within its promise
-PRICES = {"H100": 2.50, "H200": 3.50, "A100": 1.40, "L40S": 0.75}  # dollars an hour of one card: assumed
+PRICES = {card: per_hour(card) for card in ("H100", "H200")} | {"A100": 1.40, "L40S": 0.75}
+"""Dollars an hour of one card: assumed, those of A100 and L40S for this lab."""
 BLOCK = 16  # tokens
 SECONDS = 20.0
-RATE, DOCUMENTS, BURSTS = 42.0, 0.09, 2.0  # requests/s, share of questions about documents, variation of the gaps
+RATE, DOCUMENTS, BURSTS = 48.0, 0.09, 2.0  # requests/s, share of questions about documents, variation of the gaps
 MORE, MORE_DOCUMENTS, MORE_BURSTS = 1.03, 0.10, 2.2  # on a day that was not seen
 SEEN, BEFORE = 0, 1  # seeds: of the day that is scored, and of the day before, which the explorers show
 UNSEEN = tuple(range(101, 121))  # of days that nobody has seen
