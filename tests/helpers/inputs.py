@@ -88,6 +88,20 @@ def queues(draw: random.Random) -> tuple[Any, ...]:
     return waiting, {name: draw.randint(0, 60) for name in "ABN"}
 
 
+def days_served(draw: random.Random) -> tuple[Any, ...]:
+    """Requests kept and asked by class, near the share that must be kept; cards, dollars an hour, seconds."""
+    asked = {"chat": draw.randint(80, 900), "docs": draw.randint(20, 90)}
+    kept = {name: round(many * draw.choice((0.9, 0.945, 0.955, 0.97, 1.0))) for name, many in asked.items()}
+    return kept, asked, draw.randint(1, 8), draw.choice((0.75, 1.4, 2.5, 3.5)), draw.uniform(10, 60)
+
+
+def due(draw: random.Random) -> tuple[Any, ...]:
+    """(arrival, seconds promised, prompt tokens) of some that wait, oldest first, and a time when some are too late."""
+    arrivals = sorted(round(draw.uniform(0, 2), 3) for _ in range(draw.randint(0, 7)))
+    waiting = [(arrival, draw.choice((0.5, 0.8, 2.0)), draw.randint(16, 16_000)) for arrival in arrivals]
+    return waiting, round(draw.uniform(1.5, 2.5), 3)
+
+
 def victims(draw: random.Random) -> tuple[Any, ...]:
     """Tokens that each of some requests has computed, often the same, and who is spared."""
     few = [draw.randint(1, 900) for _ in range(draw.randint(1, 4))]
@@ -133,5 +147,7 @@ DRAWS = {
     ("13", "how_many"): verifications,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
+    ("18", "score"): days_served,
+    ("18", "order"): due,
 }
 """By lab and exercise."""
