@@ -73,6 +73,15 @@ def test_a_notebook_beyond_a_limit(name, cells):
     assert exceeded(cells) == {name}
 
 
+def test_the_capstone_has_more_time_and_asks_more():
+    capstone = replace(GOOD, number="18", quiz=tuple(Question(f"q{i}", "?", ASK, "a") for i in range(15)))
+    long = [*CELLS[:2], text("## Measure\n\n" + "word " * 7_500), CELLS[2]]
+    assert exceeded(long) == {"minutes"} and exceeded(long, capstone, ()) == set()
+    longer = [*CELLS[:2], text("## Measure\n\n" + "word " * 13_000), CELLS[2]]
+    assert exceeded(longer, capstone, ()) == {"minutes"}
+    assert exceeded(CELLS, replace(GOOD, number="18"), ()) == {"quiz"}
+
+
 def test_six_tasks_remain_where_a_board_is_played():
     board = code("lab03.board()", "Be quick.\n2 requests, 1 slots.\nWithout the board: .play([[1]]).")
     six = code("explorer", TASKS.replace("Task 7. Find it.\nTask 8. Find it.\n", ""))

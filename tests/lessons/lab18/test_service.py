@@ -116,8 +116,8 @@ def test_steps_that_emit_follow_the_formula():
     for k, accept in ((2, 0.7), (4, 0.5)):
         steps = drafted.decode_steps(load, k, accept)
         expected = (1 - accept ** (k + 1)) / (1 - accept)
-        # The ring has 1,001 draws, which all requests read: their mean is within some 2%; two of these.
-        assert 1_000 / (steps - 1).mean() == pytest.approx(expected, rel=0.05)
+        # 400 answers of 1,000 tokens read a ring of 16,384 draws: a mean within 0.5%; three of these.
+        assert 1_000 / (steps - 1).mean() == pytest.approx(expected, rel=0.015)
     ones = Workload([0.0, 0.0], [10, 10], [1, 2])
     assert drafted.decode_steps(ones, 3).tolist() == [1, 2]
     assert (drafted.decode_steps(load, 3, 0.0) == 1_001).all() and (drafted.decode_steps(load, 3, 1.0) == 251).all()
