@@ -163,7 +163,7 @@ lab18.scored(design)
 lab.check("design", design)
 
 # %% [markdown]
-# **3. Stretch: a policy of your own.** No engine has it as a flag. `waiting` lists (arrival, seconds promised, prompt
+# **3.** A stretch, a policy of your own. No engine has it as a flag. `waiting` lists (arrival, seconds promised, prompt
 # tokens); return its places in the order of
 # admission. Those who can still make it come first, first due first; those who are too late come last. A prompt takes
 # its tokens / {{speed:,}} seconds. On one H200, too little for the day, it takes

@@ -23,7 +23,12 @@ ASKED: dict[str, float] = {
 """What questions give."""
 CHANCE = 1.15
 """Times the best of RUNS drawn designs: see `make capstone-check`."""
-GIVEN = (design.SLOTS, tasks.FLAGS["slots"] // 2, tasks.DRAFTS)
+ENOUGH = 0.99
+"""The share that a hint advises."""
+GIVEN = (
+    design.SLOTS, design.BUDGET, REFERENCE.long_prefill_token_threshold, REFERENCE.max_num_seqs,
+    REFERENCE.max_num_batched_tokens, keeping.HOUR, keeping.NEED,
+)  # fmt: skip
 
 
 def facts() -> dict[str, Any]:
@@ -43,7 +48,8 @@ def facts() -> dict[str, Any]:
         "other_same": search.tried(TUNED), "other_three": search.tried(TUNED) / service.MORE,
         "chat_tpot_ms": 1e3 * service.PROMISES[service.CHAT].tpot, "pace_ms": 1e3 * tasks.PACE,
         "slots": design.SLOTS, "speed": keeping.SPEED, "four_dollars": decision.FOUR.dollars_an_hour,
-        "margin": decision.MARGIN, "few_days": len(decision.OTHER_DAYS),
+        "margin": decision.MARGIN, "cards_most": sketch.CARDS[-1], "enough": ENOUGH,
+        "few_days": len(decision.OTHER_DAYS),
         "ticket_late": 1 - ticket.share[service.DOCS], "ticket_more": service.MORE - 1,
         "tuned_chat": score(TUNED, seen).share[service.CHAT], "tuned_docs": score(TUNED, seen).share[service.DOCS],
         "tuned_before": score(TUNED, service.day(service.BEFORE)).share[service.DOCS],
