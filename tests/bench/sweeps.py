@@ -1,4 +1,4 @@
-"""200 designs of 1,400 requests in one process, on a pool and on a Dask LocalCluster, in turns: seconds, and equal rows.
+"""200 designs of 1,400 requests in one process, on a pool and on a Dask LocalCluster, in turns: seconds, equal rows.
 
     PYTHONPATH=. .venv/bin/python tests/bench/sweeps.py [TURNS]
 
@@ -40,8 +40,8 @@ def timed(executor: object) -> tuple[Table, float, float, float]:
     return table, time.perf_counter() - wall, table.cpu_seconds, time.process_time() - own
 
 
-def killed(folder: Path) -> str:
-    """What is there after kill -9 in the middle, and whether the sweep that goes on has the rows of one that was not."""
+def killed(folder: Path) -> tuple[str, Table]:
+    """What is there after kill -9 in the middle, and the table of the sweep that goes on from it."""
     path = folder / "s.jsonl"
     code = f"""
 from pathlib import Path
