@@ -36,8 +36,8 @@ class Intake:
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "impatient",
-        "last_step_end", "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps",
-        "waits",
+        "last_step_end", "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state",
+        "steps", "waits",
     )  # fmt: skip
 
     state: State
