@@ -54,7 +54,7 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests. The rows p50 and p99 are means of the {{around}} requests nearest them.
+# A move serves 2,000 requests; the rows p50 and p99 are means of the {{around}} requests nearest them.
 
 # %%
 lab01.where_the_time_goes()
@@ -62,8 +62,7 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model one question on your machine, beside as many tokens on the H100. There is
-# no network.
+# Each move asks a small language model one question on your machine, beside as many tokens on the H100.
 
 # %%
 lab01.one_question()
@@ -86,8 +85,7 @@ lab01.four_by_hand()
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
 #
-# To look up: the parts of a TTFT, and the mean wait in a window of $D$ seconds. Whoever opens it waits $D$; $\lambda D$
-# more come (Poisson arrivals), and wait $D / 2$ on average:
+# To look up: the parts of a TTFT. In a window of $D$ seconds $\lambda D$ more come, and wait $D / 2$ on average:
 #
 # $$\text{TTFT} = \text{outside} + \text{window} + \text{queue} + \text{prefill}, \qquad
 # \text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
