@@ -48,7 +48,7 @@ def per_token(run: Run) -> float:
 
 def orca(seed: int = 0) -> Numbers:
     """Rates at one median latency per token, request by request (whole batches) and step by step."""
-    load = Workload.poisson(1, 800, lengths.uniform(32, 512), lengths.uniform(1, 128), seed=seed)
+    load = Workload.poisson(1, 3_200, lengths.uniform(32, 512), lengths.uniform(1, 128), seed=seed)
     alone = per_token(serve(load.head(50).scaled(0.1), policies.Continuous(32, 8192), H100))
 
     def rate(policy: policies.Policy) -> float:
@@ -62,9 +62,9 @@ def paged_attention(seed: int = 0) -> Numbers:
     """Rates at one median latency per token, with 2,048 tokens reserved for each request and with blocks."""
     step = steptime.Roofline("llama-2-7b", "A100-40GB")
     load = Workload.poisson(
-        1, 800, lengths.lognormal(161, 1.0, 4, 1024), lengths.lognormal(338, 1.0, 4, 1024), seed=seed
+        1, 2_000, lengths.lognormal(161, 1.0, 4, 1024), lengths.lognormal(338, 1.0, 4, 1024), seed=seed
     )
-    blocks = 22 * 2**30 // (16 * 2**19)  # 22 GiB left, 512 KiB a token
+    blocks = 960  # 15,360 tokens: the paper's model of 13B left about so many on this card
     policy = policies.Continuous(256, 2048)
     whole = KVCache(blocks, reserve="longest", max_model_len=2048)
 

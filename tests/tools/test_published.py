@@ -8,7 +8,7 @@ from tools import published
 
 SHAPES = {
     "orca": lambda n: n["ratio"] > 2,
-    "paged_attention": lambda n: n["ratio"] > 2.7 and 1.2 < n["ratio to reservations of the true length"] < 4,
+    "paged_attention": lambda n: n["ratio"] > 2 and n["ratio to reservations of the true length"] > 1.1,
     "sarathi": lambda n: n["ratio"] > 1.5,
     "splitfuse": lambda n: (
         n["p95 gap at 9/s, prompts first over a budget of 1,024"] > 2
