@@ -79,6 +79,7 @@ def of_fleet(settings: Settings, result: Score) -> Mapping[str, Any]:
     return {
         "replicas": settings["replicas"], "chat": f"{result.share[CHAT]:.1%}", "docs": f"{result.share[DOCS]:.0%}",
         "fewer": f"{fewer.share[CHAT]:.1%}", "dollars": f"{result.design.dollars_an_hour:.2f}",
+        "promised": seconds(service.PROMISES[CHAT].tpot),
         "ttft": seconds(ttft), "tpot": seconds(tpot), "drafts": settings["drafts"],
         "start_ttft": seconds(start[0]), "start_tpot": seconds(start[1]),
         "half_tpot": seconds(fleet(kv="fp8").p95(CHAT)[1]),
