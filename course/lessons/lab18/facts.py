@@ -45,7 +45,8 @@ def facts() -> dict[str, Any]:
     return found | _questions() | {
         "vllm": engine_defaults.VERSION, "need": service.NEED, "runs": RUNS, "days": len(service.UNSEEN),
         "requests": len(seen), "seconds": service.SECONDS, "default_cards": default.replicas,
-        "other_same": search.tried(TUNED), "other_three": search.tried(TUNED) / service.MORE, "pace_ms": 1e3 * tasks.PACE,
+        "other_same": search.tried(TUNED), "other_three": search.tried(TUNED) / service.MORE,
+        "pace_ms": 1e3 * tasks.PACE,
         "slots": design.SLOTS, "speed": keeping.SPEED, "four_dollars": decision.FOUR.dollars_an_hour,
         "margin": decision.MARGIN, "cards_most": sketch.CARDS[-1], "enough": ENOUGH,
         "few_days": len(decision.OTHER_DAYS),

@@ -33,7 +33,7 @@ def promises(found: Score, *, height: int = 290) -> go.Figure:
             data.append(line(np.clip(np.quantile(here, SHARES), LEAST, MOST), 100 * SHARES, COLOURS[name], name, panel))
         data.append(line([1, 1], [0, 100], "waiting", "promise", panel, dash="dot", width=1.5))
     names = "   ".join(f'<span style="color:{INKS[colour]}">■ {name}</span>' for name, colour in COLOURS.items())
-    share: Part = {"title": {"text": "requests within it [%]"}, "range": [0, 102], "dtick": 25}
+    share: Part = {"title": {"text": "within it [%]"}, "range": [0, 102], "dtick": 25}
 
     def times(metric: str) -> Part:
         return {

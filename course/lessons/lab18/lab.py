@@ -23,7 +23,7 @@ __all__ = [
     "start_again", "ticket_graphs", "where_from", "which_flags",
 ]  # fmt: skip
 
-BADGE = "simulated on steps recorded on an H100 and an H200; other cards, fp8 KV and drafts modelled"
+BADGE = "simulated: H100 and H200 recorded, the rest modelled"
 
 
 def promises() -> Table:
