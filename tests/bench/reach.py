@@ -20,7 +20,7 @@ from course.gpu.timing import measure
 MIB = 1 << 20
 SIZES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 512, 1_024, 4_096)
 """MiB that are read again and again."""
-PIECES = (64, 256, 1_024, 4_096, 16_384, 65_536)
+PIECES = (256, 1_024, 4_096, 16_384, 65_536)
 """Bytes that lie together."""
 TABLES = (256, 1_024, 4_096, 16_384, 65_536)
 """MiB of the table from which scattered pieces are read."""
@@ -57,7 +57,7 @@ def main() -> None:
             columns, rows = piece // 2, READ // piece
             there, out = table.reshape(-1, columns), work.device.empty((rows, columns), np.uint16)
             pair = []
-            for ids in (np.arange(rows), rng.choice(len(there), rows, replace=len(there) < rows)):
+            for ids in (np.arange(rows), rng.integers(0, len(there), rows)):
                 launch = gather.prepare(work, there, work.device.to_device(ids.astype(np.int32)), out)
                 pair.append(float(f"{READ / measure(work, launch, **FEW).seconds:.4g}"))
             scattered[size][piece] = pair
@@ -66,8 +66,8 @@ def main() -> None:
         work.cupy.get_default_memory_pool().free_all_blocks()
     how = (
         "bytes/s read; again and again: ten reads of the same memory in one CUDA graph, the fastest of four grids; "
-        "scattered: 128 MiB in pieces, in order and at random, copied to one place, so as many bytes are written; warm, "
-        "medians of 5 to 15"
+        "scattered: 128 MiB in pieces, in order and at random, copied to one place, so as many bytes are written; "
+        "warm, medians of 5 to 15"
     )
     recorded = {
         "kernel": "reach",
