@@ -14,10 +14,10 @@ lab = Lab("11")
 lab.earlier()
 
 # %% [markdown]
-# A batch in one array needs **padding**: each prompt becomes as long as the longest. Some servers sort prompts into **buckets** of a length first. Engines such
+# A batch in one array needs **padding**: each prompt becomes as long as the longest. Some servers sort prompts into **buckets** first. Engines such
 # as vLLM put all behind one another and keep where each begins, the **offsets**: a **ragged batch**.
 #
-# 32 prompts for Llama-3.1-8B have 256 tokens on average, together the 8,192 of a vLLM step. **What does the square shape cost?**
+# 32 prompts for Llama-3.1-8B have 256 tokens on average: a vLLM step of {{total:,}}. **What does the square shape cost?**
 #
 # ## Predict
 
@@ -30,14 +30,12 @@ lab.predict("step")
 # %% [markdown]
 # ## Explore
 #
-# Orange are prompts, [grey is padding](#see:padding). Halved edges: each bucket is half as wide as the next. One draw is shown.
+# Orange are prompts, [grey is padding](#see:padding). Halved: each bucket is half as wide as the next.
 
 # %%
 lab11.one_batch()
 
 # %% [markdown]
-# ### The same on a card
-#
 # Attention of one layer, and whole steps; four halved buckets.
 
 # %%
@@ -46,7 +44,7 @@ lab11.on_the_card()
 # %% [markdown]
 # ## Measure
 #
-# Each move launches every layout here, five times or more: the median. A GPU runs the recorded kernel. A CPU computes one head
+# Each move launches every layout here, five times or more. A GPU runs the recorded kernel. A CPU computes one head
 # in NumPy, with prompts an eighth as long; packed is 32 calls.
 
 # %%
@@ -59,38 +57,34 @@ lab11.launched_here()
 lab11.three_by_hand()
 
 # %% [markdown]
-# Of the 32 the longest is {{times:.1f}} times the mean, and so are the tokens. The step takes {{step_times:.2f}} times as long: products treat every row
-# alike, and attention is {{attention_share:.1%}} of the FLOPs. In {{draws}} draws both agree within {{draws_apart:.0%}}.
+# Of the 32 the longest is {{times:.1f}} times the mean, and so are the tokens. The step takes {{step_times:.2f}} times as long: attention is
+# {{attention_share:.1%}} of the FLOPs. In {{draws}} draws both agree within {{draws_apart:.0%}}.
 #
-# **To remember**: the tokens. **To look up**: the pairs of attention.
+# **To remember**: the tokens. **To look up**: the pairs.
 #
 # $$ r = \frac{L_{\max}}{\bar L} \qquad r_{\text{pairs}} \approx \frac{r^2}{1 + c^2} $$
 #
 # | symbol | meaning | here |
 # |---|---|---|
-# | $L_{\max}$, $\bar L$ | longest and mean prompt [tokens] | {{longest:,}}, 256 |
-# | $c$ | spread of these lengths, standard deviation over mean | {{cv:.2f}} |
-# | $r$ | tokens computed, times the prompts' own | {{times:.2f}} |
-# | $r_{\text{pairs}}$ | the same of pairs | {{square_law:.1f}}; counted {{pairs_times:.1f}}; time {{attention_times:.1f}} |
+# | $L_{\max}$, $\bar L$ | longest, mean prompt [tokens] | {{longest:,}}, 256 |
+# | $c$ | their standard deviation over mean | {{cv:.2f}} |
+# | $r$ | tokens, times ragged | {{times:.2f}} |
+# | $r_{\text{pairs}}$ | pairs, times ragged | {{square_law:.1f}}, counted {{pairs_times:.1f}}, time {{attention_times:.1f}} |
 #
-# **Masks.** An **attention mask** hides padding after it was computed. Packed with a mask over all pairs, {{mask_times:.0f}} times the pairs are
-# computed; stored they are {{scores_gb:.1f}} GB a layer. **Tiled attention** keeps a tile of scores in the chip, and with offsets opens no tile
+# **Masks.** An **attention mask** hides padding that was computed. A ragged batch with a mask over all pairs has {{mask_times:.0f}} times the pairs, and
+# {{scores_gb:.1f}} GB of scores a layer if stored. **Tiled attention** keeps a tile of scores in the chip, and with offsets opens none
 # between two prompts.
 #
-# **Decodes** mostly read weights ({{many_packed_ms:.1f}} ms a step). A rectangle of contexts takes {{many_times:.2f}} times as long, four buckets {{many_buckets:.1f}} times: each reads them
-# again. Engines bucket rows there: a batch of 70 runs in the CUDA graph of the next **capture size**.
+# **Decodes** mostly read weights. Four buckets take {{many_buckets:.1f}} times packed ({{many_packed_ms:.1f}} ms), since each reads them, a rectangle {{many_times:.2f}}. Engines bucket
+# rows: decodes run in the CUDA graph of the next **capture size**.
 #
-# **Packed is not free.** One long prompt keeps a few multiprocessors busy after the others: attention of decodes takes {{imbalance:.2f}} times as long for the
-# same bytes ({{imbalance_long:.2f}} at 1,024 tokens).
+# **Packed is not free.** A long context keeps a few multiprocessors busy after the others: attention of decodes takes {{imbalance:.2f}} times as long for the
+# same bytes, {{imbalance_long:.2f}} at {{longer:,}} tokens.
 #
 # ## Exercises
 #
-# Two prompts, {{hand}} tokens. The rectangle computes two of the longest:
-
-# %%
-print(round(1 - (100 + 300) / (2 * 300), 2))
-
-# %% [markdown]
+# Two prompts, {{hand}} tokens: `1 - 400 / 600`, {{hand_padding:.0%}}, is padding.
+#
 # **1.** {{waste_lengths}} tokens. What share of the rectangle is padding?
 
 # %%
@@ -101,38 +95,36 @@ share = 1 - (120 + 400 + 680) / (3 * 680)
 lab.check("waste", share)
 
 # %% [markdown]
-# **2.** Two buckets: prompts up to the smaller edge are padded to it, others to the longest. Of {{edge_lengths}} tokens an edge at {{edge_best}} makes {{edge_tokens:,}}, at 100
-# {{edge_long:,}}. Return the best two edges; of equal ones the smallest.
+# **2.** Two buckets, padded to an edge and to the longest, both multiples of `step`. Return the edges that compute the fewest tokens, the smallest of
+# equal ones.
 
 
 # %%
-def two_edges(lengths):
-    """[edge, longest]"""
+def two_edges(lengths, step):
     ### BEGIN SOLUTION
-    longest, found = max(lengths), []
-    for edge in set(lengths):
-        tokens = sum(edge if length <= edge else longest for length in lengths)
-        found.append((tokens, edge))
-    return [min(found)[1], longest]
+    longest = -(-max(lengths) // step) * step
+
+    def tokens(edge):
+        return sum(edge if length <= edge else longest for length in lengths)
+
+    return [min(range(step, longest + 1, step), key=tokens), longest]
     ### END SOLUTION
 
 
 lab.check("edges", two_edges)
 
 # %% [markdown]
-# **3.** Requests are lists of tokens, some empty. Return all tokens behind one another, and the offsets: `[[5, 6], [7]]` gives
-# `[5, 6, 7]` and `[0, 2, 3]` (vLLM's `query_start_loc`).
+# **3.** A step has some decodes, a row each, and behind them prompts, some of 0 tokens. Return the offsets: `pack(1, [3, 2])` is
+# `[0, 1, 4, 6]` (vLLM's `query_start_loc`).
 
 
 # %%
-def pack(requests):
-    """(tokens, offsets)"""
+def pack(decodes, prompts):
     ### BEGIN SOLUTION
-    tokens, offsets = [], [0]
-    for request in requests:
-        tokens.extend(request)
-        offsets.append(len(tokens))
-    return tokens, offsets
+    offsets = [0]
+    for tokens in [1] * decodes + list(prompts):
+        offsets.append(offsets[-1] + tokens)
+    return offsets
     ### END SOLUTION
 
 
@@ -150,8 +142,8 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. A rectangle computes the **longest over the mean** times the tokens, and takes as much longer.
-# 2. **Buckets** save most of it for prompts. For decodes they read weights again.
+# 1. A rectangle takes the **longest over the mean** times as long.
+# 2. **Buckets** save most of it for prompts, and lose for decodes.
 # 3. A **ragged batch** needs neither padding nor a mask.
 
 # %%
@@ -161,14 +153,13 @@ lab.recap("padding")
 lab.recap("step")
 
 # %% [markdown]
-# **Decide.** An evaluation keeps some hundred requests in flight. To start sooner, somebody shortened the list of capture sizes (by default
-# every 8 up to 256):
+# **Decide.** An evaluation keeps some hundred requests in flight. Somebody shortened the list of capture sizes (by default every 8 up to 256), to start sooner:
 
 # %%
 print(lab11.log())
 
 # %% [markdown]
-# The load stays. Change one thing, a flag or **one more size**, for the most tokens/s.
+# Change a flag, or add **one size**, for the most tokens/s.
 
 # %%
 choice = {"--flag": None}

@@ -120,14 +120,14 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
 
 
 def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
-    """Tokens of prompts, of at least two different lengths."""
-    found = [draw.choice([draw.randint(1, 300), draw.randint(1, 2_000)]) for _ in range(draw.randint(2, 14))]
-    return ([*found, max(found) + draw.randint(1, 900)],)
+    """Tokens of prompts, and a step for edges."""
+    found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
+    return found, draw.choice([1, 4, 16, 64])
 
 
 def ragged(draw: random.Random) -> tuple[Any, ...]:
-    """Requests of a few tokens, some of none."""
-    return ([[draw.randint(1, 99) for _ in range(draw.choice([0, 1, 2, 5]))] for _ in range(draw.randint(1, 6))],)
+    """Decodes, and prompts of a few tokens, some of none."""
+    return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
 
 
 DRAWS = {

@@ -10,8 +10,8 @@ import numpy as np
 from course.base.settings import quote, real, whole
 
 REQUESTS = 32
-SPREAD, ONE_LONG = MIXES = ("a spread of lengths", "one long, the rest short")
-RECTANGLE, BUCKETS, PACKED, ALONE = LAYOUTS = ("rectangle", "four buckets", "packed", "one launch each")
+SPREAD, ONE_LONG = MIXES = ("many lengths", "one long")
+RECTANGLE, BUCKETS, PACKED, ALONE = LAYOUTS = ("rectangle", "four buckets", "packed", "each alone")
 HALVED, EQUAL = "halved", "equal steps"
 MEAN, SEED = 256, 1
 """Tokens of a prompt on average: together 8,192, a whole step at vLLM's default on this card."""

@@ -79,7 +79,6 @@ def log() -> str:
     lines = [
         "# simulated, in vLLM's words, shortened",
         f"'cudagraph_capture_sizes': {list(SIZES)}",
-        f"Capturing CUDA graphs (decode, FULL): 100%|##########| {len(SIZES)}/{len(SIZES)}",
         *(f"Engine 000: Running: {n} reqs, Waiting: 0 reqs" for n in found[:SHOWN]),
         f"... {LINES} such lines, counted by Running:",
     ]

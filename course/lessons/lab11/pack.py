@@ -1,125 +1,133 @@
-"""Exercises 2 and 3: two edges for buckets, a ragged batch from requests, and the wrong answers."""
+"""Exercises 2 and 3: two edges for buckets, the offsets of a ragged batch, and the wrong answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-
-from course.lessons.lab11 import batch
-
-Packed = tuple[list[int], list[int]]
 
 
-def computed(lengths: Sequence[int], edges: Sequence[int]) -> int:
-    """Tokens that are computed with buckets of these edges."""
-    return batch.tokens(batch.padded(lengths, edges))
+def rounded(length: int, step: int) -> int:
+    """The next multiple of `step`."""
+    return -(-length // step) * step
 
 
-def two_edges(lengths: Sequence[int]) -> list[int]:
-    """The two edges with the fewest tokens: one of the lengths, the smaller one of a tie, and the longest."""
-    longest = max(lengths)
-    return [min((computed(lengths, [edge, longest]), edge) for edge in set(lengths))[1], longest]
+def computed(lengths: Sequence[int], edge: int, longest: int) -> int:
+    """Tokens that two buckets with these edges compute."""
+    return sum(edge if length <= edge else longest for length in lengths)
 
 
-def at_half(lengths: Sequence[int]) -> list[int]:
+def two_edges(lengths: Sequence[int], step: int) -> list[int]:
+    """The two edges, multiples of step, with the fewest tokens; the smallest of those that are as good."""
+    longest = -(-max(lengths) // step) * step
+
+    def tokens(edge: int) -> int:
+        return sum(edge if length <= edge else longest for length in lengths)
+
+    return [min(range(step, longest + 1, step), key=tokens), longest]
+
+
+def at_half(lengths: Sequence[int], step: int) -> list[int]:
     """Halves the longest, wherever the others are."""
-    return [max(lengths) // 2, max(lengths)]
+    longest = rounded(max(lengths), step)
+    return [rounded(-(-longest // 2), step), longest]
 
 
-def as_many_in_each(lengths: Sequence[int]) -> list[int]:
+def as_many_in_each(lengths: Sequence[int], step: int) -> list[int]:
     """Puts as many prompts in one bucket as in the other."""
-    return [sorted(lengths)[(len(lengths) - 1) // 2], max(lengths)]
+    return [rounded(sorted(lengths)[(len(lengths) - 1) // 2], step), rounded(max(lengths), step)]
 
 
-def at_the_mean(lengths: Sequence[int]) -> list[int]:
-    """Ends the first bucket at the longest prompt that is no longer than the mean."""
-    mean = sum(lengths) / len(lengths)
-    return [max(one for one in lengths if one <= mean), max(lengths)]
+def at_a_prompt(lengths: Sequence[int], step: int) -> list[int]:
+    """Takes lengths of prompts for edges, which are no multiples."""
+    longest = max(lengths)
+    return [min(sorted(set(lengths)), key=lambda edge: computed(lengths, edge, longest)), longest]
 
 
-def second_longest(lengths: Sequence[int]) -> list[int]:
+def second_longest(lengths: Sequence[int], step: int) -> list[int]:
     """Leaves the longest alone."""
-    return [sorted(set(lengths))[-2:][0], max(lengths)]
+    return [rounded(sorted(lengths)[-2], step), rounded(max(lengths), step)]
 
 
-def fewest(lengths: Sequence[int]) -> int:
+def fewest(lengths: Sequence[int], step: int) -> int:
     """Twin: the tokens that the best two edges compute."""
-    return computed(lengths, two_edges(lengths))
+    longest = -(-max(lengths) // step) * step
+    edges = range(step, longest + 1, step)
+    return min(sum(edge if length <= edge else longest for length in lengths) for edge in edges)
 
 
-def padding_alone(lengths: Sequence[int]) -> int:
+def padding_alone(lengths: Sequence[int], step: int) -> int:
     """What is padding of them."""
-    return fewest(lengths) - sum(lengths)
+    return fewest(lengths, step) - sum(lengths)
 
 
-def fewest_at_half(lengths: Sequence[int]) -> int:
-    """The tokens with an edge at half of the longest, rounded up."""
-    return computed(lengths, batch.halved(max(lengths), 2))
+def fewest_at_half(lengths: Sequence[int], step: int) -> int:
+    """The tokens with an edge at half of the longest."""
+    return computed(lengths, *at_half(lengths, step))
 
 
-def pack(requests: Sequence[Sequence[int]]) -> Packed:
-    """All tokens behind one another, and where each request begins; the last offset is the number of tokens."""
-    tokens: list[int] = []
+def pack(decodes: int, prompts: Sequence[int]) -> list[int]:
+    """The first row of each request, decodes first with a row each, and last the number of rows."""
     offsets = [0]
-    for request in requests:
-        tokens.extend(request)
-        offsets.append(len(tokens))
-    return tokens, offsets
+    for tokens in [1] * decodes + list(prompts):
+        offsets.append(offsets[-1] + tokens)
+    return offsets
 
 
-def off_by_one(requests: Sequence[Sequence[int]]) -> Packed:
+def off_by_one(decodes: int, prompts: Sequence[int]) -> list[int]:
     """Where each request begins, and not where the last one ends."""
-    tokens, offsets = pack(requests)
-    return tokens, offsets[:-1]
+    return pack(decodes, prompts)[:-1]
 
 
-def last_rows(requests: Sequence[Sequence[int]]) -> Packed:
+def last_rows(decodes: int, prompts: Sequence[int]) -> list[int]:
     """The last row of each in place of the first row of the next."""
-    tokens, offsets = pack(requests)
-    return tokens, [0, *(end - 1 for end in offsets[1:])]
+    return [0, *(end - 1 for end in pack(decodes, prompts)[1:])]
 
 
-def keeps_padding(requests: Sequence[Sequence[int]]) -> Packed:
-    """All as long as the longest, behind one another."""
-    longest = max(map(len, requests), default=0)
-    tokens = [token for request in requests for token in [*request, *[0] * (longest - len(request))]]
-    return tokens, [longest * i for i in range(len(requests) + 1)]
+def keeps_padding(decodes: int, prompts: Sequence[int]) -> list[int]:
+    """All prompts as long as the longest."""
+    return pack(decodes, [max(prompts, default=0)] * len(prompts))
 
 
-def drops_empty(requests: Sequence[Sequence[int]]) -> Packed:
-    """Leaves out requests without a token, so that the offsets behind are those of others."""
-    return pack([request for request in requests if request])
+def drops_empty(decodes: int, prompts: Sequence[int]) -> list[int]:
+    """Leaves out prompts without a token, so that the offsets behind are those of others."""
+    return pack(decodes, [tokens for tokens in prompts if tokens])
 
 
-def lengths_for_offsets(requests: Sequence[Sequence[int]]) -> Packed:
+def forgets_decodes(decodes: int, prompts: Sequence[int]) -> list[int]:
+    """The prompts alone."""
+    return pack(0, prompts)
+
+
+def lengths_for_offsets(decodes: int, prompts: Sequence[int]) -> list[int]:
     """Lengths in place of their sums."""
-    return pack(requests)[0], [len(request) for request in requests]
+    return [1] * decodes + list(prompts)
 
 
-def pack_last(requests: Sequence[Sequence[int]]) -> Packed:
-    """Twin: the row of each request's last token in place of the offsets, -1 for one without tokens."""
-    tokens, offsets = pack(requests)
-    return tokens, [end - 1 if end > begin else -1 for begin, end in pairwise(offsets)]
+def pack_last(decodes: int, prompts: Sequence[int]) -> list[int]:
+    """Twin: the row of each request's last token, -1 for one without tokens."""
+    rows, end = [], 0
+    for tokens in [1] * decodes + list(prompts):
+        end += tokens
+        rows.append(end - 1 if tokens > 0 else -1)
+    return rows
 
 
-def last_of_nothing(requests: Sequence[Sequence[int]]) -> Packed:
+def last_of_nothing(decodes: int, prompts: Sequence[int]) -> list[int]:
     """Gives a request without tokens the last row of the one before."""
-    tokens, offsets = pack(requests)
-    return tokens, [end - 1 for end in offsets[1:]]
+    return [end - 1 for end in pack(decodes, prompts)[1:]]
 
 
 LENGTHS = [
-    [[100, 120, 900, 110]],
-    [[16, 16, 16, 512]],
-    [[300, 310, 320, 640, 660, 1_000]],
-    [[40, 80, 160, 320, 640]],
-    [[50, 700, 710, 720]],
-    [[200, 210, 220, 230, 240, 900, 950, 1_000]],
+    [[100, 120, 900, 110], 64],
+    [[16, 16, 16, 512], 16],
+    [[300, 310, 320, 640, 660, 1_000], 16],
+    [[40, 80, 160, 320, 640], 8],
+    [[50, 700, 710, 720], 32],
+    [[200, 210, 220, 230, 240, 900, 950, 1_000], 128],
+    [[33, 65, 129, 257], 1],
+    [[64, 128, 128, 640], 64],
+    [[60, 62, 64], 64],
+    [[1, 1, 2], 1],
+    [[7, 8, 9, 10, 11, 12], 4],
+    [[5, 30, 31, 90], 1],
 ]
-REQUESTS = [
-    [[[5, 6], [7], [8, 9, 10]]],
-    [[[1, 2, 3], [], [4]]],
-    [[[3], [4, 5, 6, 7]]],
-    [[[], [2, 2]]],
-    [[[9, 8, 7], [6, 5, 4], []]],
-]
+STEPS = [[0, [3, 1, 2]], [2, [4, 0, 3]], [3, [7]], [1, [0, 5]], [0, [6, 6, 0]], [4, []], [1, [2, 9, 2, 1]]]
