@@ -30,7 +30,7 @@ lab.predict("step")
 # %% [markdown]
 # ## Explore
 #
-# Orange are prompts, [grey is padding](#see:padding). Halved: each bucket is half as wide as the next.
+# Orange are prompts, [grey is padding](#see:padding). Halved edges: half of the next.
 
 # %%
 lab11.one_batch()
@@ -101,6 +101,7 @@ lab.check("waste", share)
 
 # %%
 def two_edges(lengths, step):
+    """[edge, longest]"""
     ### BEGIN SOLUTION
     longest = -(-max(lengths) // step) * step
 
@@ -120,6 +121,7 @@ lab.check("edges", two_edges)
 
 # %%
 def pack(decodes, prompts):
+    """Offsets."""
     ### BEGIN SOLUTION
     offsets = [0]
     for tokens in [1] * decodes + list(prompts):
@@ -153,7 +155,7 @@ lab.recap("padding")
 lab.recap("step")
 
 # %% [markdown]
-# **Decide.** An evaluation keeps some hundred requests in flight. Somebody shortened the list of capture sizes (by default every 8 up to 256), to start sooner:
+# **Decide.** Some hundred requests stay in flight. Somebody shortened the list of capture sizes (by default every 8 up to 256):
 
 # %%
 print(lab11.log())

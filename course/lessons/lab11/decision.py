@@ -77,13 +77,13 @@ def log() -> str:
     """What the engine writes, and its lines counted by what runs."""
     found = running()
     lines = [
-        "# simulated, in vLLM's words, shortened",
+        "# simulated, shortened",
         f"'cudagraph_capture_sizes': {list(SIZES)}",
         *(f"Engine 000: Running: {n} reqs, Waiting: 0 reqs" for n in found[:SHOWN]),
-        f"... {LINES} such lines, counted by Running:",
+        f"... {LINES} lines, by Running:",
     ]
     first = min(found) // BIN * BIN
     edges = range(first, max(found) + 1, BIN)
     counts = [sum(edge < n <= edge + BIN for n in found) for edge in edges]
-    lines += [f"{edge + 1:4}-{edge + BIN:<3} {count:3}" for edge, count in zip(edges, counts, strict=True) if count]
+    lines += [f"{f'{edge + 1}-{edge + BIN}':>8}{count:5}" for edge, count in zip(edges, counts, strict=True) if count]
     return "\n".join(lines)

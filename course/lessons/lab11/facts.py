@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course.lessons.lab11 import batch, card, decision, sketch, tasks, tenant
+from course.lessons.lab11 import batch, card, decision, reach, sketch, tasks, tenant
 from course.lessons.lab11.batch import BUCKETS, MEAN, ONE_LONG, PACKED, RECTANGLE, REQUESTS, SPREAD, SPREADS
 from course.lessons.lab11.card import DECODE_STEP, DECODES, PROMPTS, STEP
 from course.lessons.lab11.shapes import MODEL, PAIR, PRODUCTS, one_batch
@@ -39,6 +39,21 @@ def _imbalance(mean: int) -> float:
     """Attention of decodes with one long context, times that with equal ones: the same bytes."""
     one, other = (card.recording().at(DECODES, *how, mean) for how in ((ONE_LONG, SPREADS[-1]), (SPREAD, 0.0)))
     return one.times[PACKED] / other.times[PACKED]
+
+
+def _deeper() -> dict[str, Any]:
+    """Where the second cache ends, and scattered pieces."""
+    found = reach.recording()
+    speeds = dict(zip(found.again, [0.0, *(speed / 1e12 for _, speed in found.marginal())], strict=True))
+    near, begin, end, far = 8, 16, 24, max(found.again)
+    return {
+        "launch_us": 1e6 * (2 * found.seconds(1) - found.seconds(2)), "near_mib": near, "near_speed": speeds[near],
+        "cliff_from": begin, "cliff_to": end, "cliff_speed": speeds[end], "far_speed": speeds[far],
+        "near_us": 1e6 * found.seconds(near), "cliff_us": 1e6 * found.seconds(end),
+        "weights_gb": MODEL.step_weight_bytes / 1e9, "apart": max(abs(one - 1) for one in found.apart()),
+        "piece_kib": 16 * MODEL.head_dim * MODEL.kv_bytes_per_element / 1_024,
+        "table_gib": max(found.scattered) / 1_024, "smallest": min(min(one) for one in found.scattered.values()),
+    }  # fmt: skip
 
 
 def facts() -> dict[str, Any]:
@@ -77,6 +92,7 @@ def facts() -> dict[str, Any]:
         "decide_slots": decision.speed_with_slots(64), "decide_middle": (good[0] + good[-1]) / 2,
         "decide_off": 1 - decision.speed_with(96) / top,
         "decide_high": 1 - decision.speed_with(160) / top,
+        **_deeper(),
         # The ticket
         "ticket_share": tenant.SHARE, "ticket_mean": now.mean / before.mean,
         "ticket_larger": tenant.hour(tenant.SHARE, 64, seed=1).speed / now.speed,

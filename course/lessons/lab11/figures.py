@@ -79,7 +79,7 @@ def three_shapes(found: OneBatch, *, height: int = 300) -> go.Figure:
         }  # fmt: skip
         layout[parts.axis("yaxis", panel)] = {
             "anchor": parts.axis("x", panel), "range": [len(prompts) + 0.6, 0.4], "showgrid": False,
-            "tickvals": [1, 8, 16, 24, 32], "showticklabels": panel == 1,
+            "tickvals": [1, 8, 16, 24, 32] if panel == 1 else [],
             "title": {"text": "prompts, by length" if panel == 1 else ""},
         }  # fmt: skip
     notes = [parts.heading(panel, name) for panel, name in enumerate(names, start=1)]
@@ -145,7 +145,7 @@ def launches(recorded: Mapping[str, float], card: str, here: Here, *, height: in
 def _here(here: Here) -> str:
     if not here.times:
         return "this machine"
-    return "here, measured" + (f": prompts {here.shorter} times shorter, one head" if here.shorter > 1 else "")
+    return "here, measured" if here.shorter == 1 else f"measured, prompts {here.shorter} times shorter"
 
 
 def _unit(longest: float) -> tuple[float, str]:

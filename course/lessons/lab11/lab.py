@@ -9,10 +9,12 @@ from course.explore import Choice, Explorer, Slider
 from course.lessons.lab11 import card, figures, launch, shapes, tasks
 from course.lessons.lab11.batch import EDGES, MEAN, MIXES, SPREADS
 from course.lessons.lab11.decision import log
+from course.lessons.lab11.reach import scattered, second_cache
 from course.lessons.lab11.shapes import MOST_BUCKETS
 
 __all__ = [
-    "launched_here", "log", "on_the_card", "one_batch", "three_by_hand", "ticket_graphs",
+    "launched_here", "log", "on_the_card", "one_batch", "scattered", "second_cache",
+    "three_by_hand", "ticket_graphs",
 ]  # fmt: skip
 
 
@@ -40,7 +42,7 @@ def on_the_card() -> Explorer:
     return Explorer(
         card.on_the_card,
         controls=[
-            Choice("kind", "What is launched", list(card.KINDS), tasks.CARD["kind"]),
+            Choice("kind", "Launched", list(card.KINDS), tasks.CARD["kind"]),
             Choice("mix", "Prompts", list(MIXES), tasks.CARD["mix"]),
             Slider("spread", "Spread", SPREADS[0], SPREADS[-1], 0.5, tasks.CARD["spread"]),
         ],

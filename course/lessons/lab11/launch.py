@@ -55,7 +55,7 @@ def explorer(device: gpu.Device | None = None, *, max_seconds: float = ENOUGH) -
         "controls": CONTROLS,
         "figure": lambda found: figures.launches(found.recorded.times, card.recording().card, found.here),
         "summary": rows,
-        "title": "One batch, launched in every layout",
+        "title": "One batch in every layout",
         "badge": recording().badge,
         "beside": False,
     }

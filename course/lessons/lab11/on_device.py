@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -19,9 +19,9 @@ from course.gpu.errors import FAILS, not_measured
 from course.gpu.ops import fill, numbers, read_probe, work_list
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.prefill_attention import PrefillAttention, checked_chunks
-from course.gpu.ops.queue import Launch, Queue
+from course.gpu.ops.queue import Queue
 from course.gpu.queues import queue
-from course.gpu.timing import Timing, measuring
+from course.gpu.timing import Launch, Timing, measuring
 from course.lessons.lab11 import batch
 from course.lessons.lab11.batch import LAYOUTS, PACKED
 from course.lm.threads import one_thread
@@ -203,7 +203,15 @@ def in_numpy(groups: Groups, layout: str) -> list[Launch]:
 
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Attention of each token to itself and to those before it. q, k, v: (..., tokens, width)."""
-    scores = q @ k.swapaxes(-1, -2) / np.float32(q.shape[-1] ** 0.5)
-    scores += np.triu(np.full(scores.shape[-2:], -np.inf, np.float32), 1)
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    return shares / shares.sum(-1, keepdims=True) @ v
+    scores = q @ k.swapaxes(-1, -2)
+    scores *= np.float32(q.shape[-1] ** -0.5)
+    scores += _mask(q.shape[-2])
+    scores -= scores.max(-1, keepdims=True)
+    np.exp(scores, out=scores)
+    return scores @ v / scores.sum(-1, keepdims=True)
+
+
+@lru_cache(maxsize=64)
+def _mask(tokens: int) -> np.ndarray:
+    """What hides the tokens behind each one."""
+    return np.triu(np.full((tokens, tokens), -np.inf, np.float32), 1)
