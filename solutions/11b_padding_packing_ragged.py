@@ -13,7 +13,7 @@ from course.lessons import lab11
 #
 # ## The cliff behind the second cache
 #
-# An H200 has an L2 of 50 MB on the chip, in two halves. The same memory is read again and again, ten times in one CUDA
+# An H200 has its L2 on the chip, in two halves. The same memory is read again and again, ten times in one CUDA
 # graph, so that what fits stays there. A launch takes about {{launch_us:.1f}} µs whatever it reads, which hides the cache in the time of a single
 # read. The figure shows what one MiB more costs.
 
@@ -31,7 +31,7 @@ lab11.second_cache()
 #
 # ## Scattered pages
 #
-# K of 16 tokens of one head is a piece, in KiB:
+# K of one head and the tokens of one block is a piece, in KiB:
 
 # %%
 print(16 * 128 * 2 / 1024)
@@ -53,7 +53,7 @@ lab11.scattered()
 #
 # | layout | what it keeps together | who needs it |
 # |---|---|---|
-# | `[block][KV head][token][width]` | the 16 tokens of a head: {{piece_kib}} KiB | attention that gives each head to a block of threads: ours |
+# | `[block][KV head][token][width]` | the tokens of a head: {{piece_kib}} KiB | attention that gives each head to a block of threads: ours |
 # | `[block][token][KV head][width]` | all heads of a token | writing a new token: one piece instead of one a head |
 # | rows behind one another, with offsets | all tokens of a step | matrix products, which do not ask whose row it is |
 #
