@@ -127,9 +127,8 @@ def _slos(slo: SLO) -> dict[str | None, SLO]:
     """By class; None is every request. ValueError for what is no SLO."""
     if not isinstance(slo, Mapping) or not slo:
         raise ValueError(f'slo must be seconds by metric, such as {{"ttft": 0.5, "tpot": 0.02}}, not {quote(slo)}')
-    by_class: dict[str | None, SLO] = (
-        {None: slo} if not all(isinstance(one, Mapping) for one in slo.values()) else dict(slo)
-    )
+    every = all(isinstance(one, Mapping) for one in slo.values())
+    by_class: dict[str | None, SLO] = dict(slo.items()) if every else {None: slo}
     for one in by_class.values():
         for metric, seconds in one.items():
             if metric not in ("ttft", "tpot", "e2e"):

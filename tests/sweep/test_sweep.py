@@ -92,8 +92,12 @@ def test_what_json_lacks_is_none_and_what_numpy_has_is_plain(tmp_path):
     assert tuple(rows_file.read(tmp_path / "s.jsonl")) == found.rows
 
 
-def test_a_bug_is_a_row_too():
-    found = sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess())
+def test_a_bug_is_a_row_too_and_is_tried_again(tmp_path):
+    path, told = tmp_path / "s.jsonl", []
+    found = sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess(), resume=path)
+    assert [row.failed for row in found] == [False, True, False, False]
+    sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess(), resume=path, tell=lambda *n: told.append(n))
+    assert told == [(3, 4), (4, 4)] and len(rows_file.read(path)) == 5
     assert [row.refused for row in found] == [
         None,
         "ZeroDivisionError: division by zero",

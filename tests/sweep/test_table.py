@@ -15,7 +15,7 @@ SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 
 
 def row(place, seed=0, refused=None, **numbers):
-    return Row("d", {"place": place}, seed, {} if refused else numbers, refused, {}, 0.5)
+    return Row("d", {"place": place}, seed, {} if refused else numbers, refused, False, {}, 0.5)
 
 
 def test_a_design_has_the_mean_over_its_seeds_and_a_refused_one_none():

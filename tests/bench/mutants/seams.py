@@ -1,9 +1,11 @@
-"""What stands around the loop: SLOs of requests."""
+"""What stands around the loop: SLOs of requests, a fleet of engines and its routes."""
 
-from tests.bench.mutants import COMPARISON, KEY, ORDER, TERM, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, KEY, ORDER, TERM, Mutant
 
-TESTS = ("tests/workload/test_slo.py", "tests/engine/test_promises.py")
+TESTS = ("tests/workload/test_slo.py", "tests/engine/test_promises.py", "tests/engine/test_fleet.py")
 SLO, PROMISES, CAPACITY = "course/workload/slo.py", "course/engine/promises.py", "course/engine/capacity.py"
+FLEET, ROUTES = "course/engine/fleet.py", "course/engine/routes.py"
+OF_FLEETS = ("tests/engine/test_fleet.py",)
 ARRIVALS, TRANSFORMS, METRICS = (
     "course/engine/arrivals.py", "course/workload/transforms.py", "course/engine/metrics.py"
 )  # fmt: skip
@@ -28,5 +30,20 @@ MUTANTS = (
     Mutant(CAPACITY, "if least(middle) >= share:", "if least(middle) > share:", COMPARISON),
     Mutant(CAPACITY, "return low", "return high", ORDER),
     Mutant(CAPACITY, "min(share_within_slo(", "max(share_within_slo(", ORDER),
+    Mutant(FLEET, "engine.now > self._now", "engine.now >= self._now", COMPARISON, OF_FLEETS),
+    Mutant(FLEET, "engine.now > self._now", "False", TERM, OF_FLEETS),
+    Mutant(FLEET, "engine.advance(self._now)", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "engine.policy = fresh(engine.policy)", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "noted[:, steps] += before", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "log.idle + before", "log.idle", TERM, OF_FLEETS),
+    Mutant(FLEET, "(step + int(n), budget)", "(step, budget)", TERM, OF_FLEETS),
+    Mutant(FLEET, "float(max(peaks))", "float(min(peaks))", ORDER, OF_FLEETS),
+    Mutant(FLEET, "steps.queue for steps in each", "steps.running for steps in each", KEY, OF_FLEETS),
+    Mutant(ROUTES, "(self._next + 1) % len(replicas)", "self._next % len(replicas)", TERM, OF_FLEETS),
+    Mutant(ROUTES, "if known[n] == most]", "if known[n] >= 0]", TERM, OF_FLEETS),
+    Mutant(ROUTES, "<= fewest + self.within", "<= fewest", TERM, OF_FLEETS),
+    Mutant(ROUTES, "self._sent[chosen].update(request.prefix)", "pass", TERM, OF_FLEETS),
+    Mutant(ROUTES, "return least_loaded(replicas, group)", "return group[0]", TERM, OF_FLEETS),
+    Mutant(ROUTES, "low = middle + 1", "low = middle + 2", BOUNDARY, OF_FLEETS),
     Mutant(CAPACITY, "high - low > within * high", "high - low > within * high * 100", TERM),
 )
