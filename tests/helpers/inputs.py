@@ -119,18 +119,6 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
 
 
-def shared_steps(draw: random.Random) -> tuple[Any, ...]:
-    """One card's step, what of it stays, cards, layers, and an all-reduce."""
-    step = draw.uniform(2, 40)
-    return (
-        step,
-        draw.uniform(0.1, 0.5) * step,
-        draw.choice([1, 2, 4, 8]),
-        draw.choice([32, 80]),
-        draw.uniform(0.005, 0.03),
-    )
-
-
 def engines(draw: random.Random) -> tuple[Any, ...]:
     """Requests that wait and that run, of some engines; equal loads are frequent."""
     many = draw.randint(2, 5)
@@ -149,7 +137,6 @@ DRAWS = {
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
     ("13", "how_many"): verifications,
-    ("14", "step"): shared_steps,
     ("14", "route"): engines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,

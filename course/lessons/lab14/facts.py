@@ -35,9 +35,9 @@ def _steps() -> dict[str, Any]:
         **{f"step_{count}": 1e3 * one.step for count, one in by_cards.items()},
         "step_64": 1e3 * cards.spread(1, tasks.SUMMED).step,
         "gain_2": two.speed_up, "gain_8": by_cards[8].speed_up, "gain_64": many.speed_up,
-        "t0_ms": 1e3 * two.stays, "t0_us": 1e6 * two.stays / cards.LAYERS, "sums_ms": 1e3 * two.sums,
+        "t0_ms": 1e3 * two.stays,
         "sum_us": 1e6 * two.sums / cards.LAYERS / 2, "sum_nccl_us": 1e6 * slow.sums / cards.LAYERS / 2,
-        "sum_64_us": 1e6 * many.sums / cards.LAYERS / 2, "size_64_kib": many.batch * cards.HIDDEN * 2 / 1_024,
+        "size_64_kib": many.batch * cards.HIDDEN * 2 / 1_024,
         "layers": cards.LAYERS, "hidden": cards.HIDDEN,
         "gain_70b": cards.layer_us(1, 1, "none", name="llama-3-70b")
         / cards.layer_us(2, 1, "one_shot", name="llama-3-70b"),
@@ -63,11 +63,11 @@ def _names() -> list[tuple[str, str]]:
 
 def _halves() -> dict[str, Any]:
     found = halves.speak()
-    return {"small_sums": found.sums, "small_bytes": found.size, "small_prompts": len(halves.PROMPTS)}
+    return {"small_sums": found.sums, "small_bytes": found.size}
 
 
 def _exercises() -> dict[str, Any]:
-    cost, twin = sums.COST, sums.COST_TWIN
+    cost, twin, shared, shared_twin = sums.COST, sums.COST_TWIN, sums.SHARED, sums.SHARED_TWIN
     right = sums.dollars(**cost)
     return {
         **{f"cost_{name}": value for name, value in cost.items()},
@@ -76,9 +76,15 @@ def _exercises() -> dict[str, Any]:
         "cost_twin_step_ms": twin["step_ms"], "cost_twin_batch": twin["batch"], "cost_twin": sums.dollars(**twin),
         "cost_twin_one_card": sums.dollars(**twin) / twin["cards"],
         "cost_twin_one_user": sums.dollars(**twin) * twin["batch"],
-        **{f"example_{name}": value for name, value in EXAMPLE.items()},
-        "example": sums.step(**EXAMPLE), "example_sums": 2 * EXAMPLE["layers"] * EXAMPLE["a"],
-        "route_weight": sums.WEIGHT, "route_rate": sums.ROUTE_RATE,
+        **{f"shared_{name}": value for name, value in shared.items()}, "shared": sums.step(**shared),
+        "shared_all": sums.step(**shared | {"t0": 0.0}), "shared_one_sum": sums.step(**shared, sums=1),
+        "shared_no_sums": sums.step(**shared, sums=0), "shared_twice": shared["t0"] + sums.step(**shared | {"t0": 0.0}),
+        "shared_layer": sums.step(**shared | {"layers": 1}), "shared_twin_a": shared_twin["a"],
+        "shared_twin": sums.step(**shared_twin), "shared_twin_all": sums.step(**shared_twin | {"t0": 0.0}),
+        "shared_twin_no_sums": sums.step(**shared_twin, sums=0),
+        "shared_twin_old_sums": sums.step(**shared_twin | {"a": shared["a"]}),
+        "example": sums.step(**EXAMPLE),
+        "route_weight": sums.WEIGHT,
     }  # fmt: skip
 
 

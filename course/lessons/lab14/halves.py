@@ -21,7 +21,7 @@ from course.lm.tokenizer import Tokenizer
 
 PARTS = 2
 ALL = held_out_prompts()
-TOKENS = 24  # of an answer that are timed
+TOKENS = 20  # of an answer, at most
 SUM, NOTHING = "the sum", "nothing"
 
 
@@ -135,10 +135,10 @@ class Halves(LanguageModel):
 
 @dataclass(frozen=True)
 class Spoken:
-    """Answers of the whole model and of its halves, and what a step of one token takes on this machine [s].
+    """How the whole model and its halves begin to answer, and what a step of one token takes on this machine [s].
 
     sums: all-reduces of a step. size: bytes of one of them. distance: the largest difference of a logit of the first
-    token. layers: the whole model's. halves: each half's. adding: the sums. Medians over TOKENS.
+    token. layers: the whole model's. halves: each half's. adding: the sums. Medians of all steps.
     """
 
     whole: str
@@ -158,27 +158,29 @@ def models(forgets: bool = False) -> tuple[Whole, Halves]:
 
 
 def speak(prompt: str = "a story", add: str = SUM) -> Spoken:
-    """Both answer one of PROMPTS. add: SUM, or NOTHING, which leaves out the other rank's half."""
-    whole, halves = models(add == NOTHING)
-    turns = ALL[PROMPTS[prompt]].turns
-    asked = whole.prompt(turns)
-    blocks = [list(range(-(-(len(asked) + TOKENS + 1) // 16)))]
-    caches = [model.paged_kv(len(blocks[0])) for model in (whole, halves)]
+    """Both begin to answer one of PROMPTS. add: SUM, or NOTHING, which leaves out the other rank's half."""
+    asked = models()[0].prompt(ALL[PROMPTS[prompt]].turns)
     with one_thread():
-        logits = [model.forward(asked, [len(asked)], [0], blocks, own)
-                  for model, own in zip((whole, halves), caches, strict=True)]  # fmt: skip
-        token, times, sums = int(logits[0].argmax()), [], 0
-        for place in range(TOKENS):
-            whole.start()
-            halves.start()
-            told = whole.forward([token], [1], [len(asked) + place], blocks, caches[0])
-            halves.forward([token], [1], [len(asked) + place], blocks, caches[1])
-            times.append([whole.seconds, *halves.seconds])
-            token, sums = int(told.argmax()), halves.sums
-        words = [model.answer(turns) for model in (whole, halves)]
-    layers, first, second, adding = np.median(times, axis=0).tolist()
-    distance = float(np.abs(logits[0] - logits[1]).max())
-    return Spoken(*words, sums, 4 * whole.config.hidden_size, distance, layers, (first, second), adding)
+        (told, words, whole), (other, other_words, halves) = (_said(one, asked) for one in models(add == NOTHING))
+    layers, first, second, adding = np.median(whole, axis=0).tolist() + np.median(halves, axis=0).tolist()
+    two = models(add == NOTHING)[1]
+    distance = float(np.abs(told - other).max())
+    return Spoken(words, other_words, two.sums, 4 * two.config.hidden_size, distance, layers, (first, second), adding)
+
+
+def _said(model: Whole | Halves, asked: list[int]) -> tuple[np.ndarray, str, list[np.ndarray]]:
+    """Logits of the first token, up to TOKENS tokens as words, and the seconds of the steps of one token."""
+    blocks = [list(range(-(-(len(asked) + TOKENS) // 16)))]
+    cache = model.paged_kv(len(blocks[0]))
+    first = logits = model.forward(asked, [len(asked)], [0], blocks, cache)
+    said, times, end = [int(logits.argmax())], list[np.ndarray](), model.tokenizer.end
+    while said[-1] != end and len(said) < TOKENS:
+        model.start()
+        logits = model.forward(said[-1:], [1], [len(asked) + len(said) - 1], blocks, cache)
+        times.append(np.atleast_1d(model.seconds).copy())
+        said.append(int(logits.argmax()))
+    text = model.tokenizer.decode([token for token in said if token != end])
+    return first, text if said[-1] == end else f"{text} ...", times
 
 
 def rows(found: Spoken) -> list[tuple[str, str]]:

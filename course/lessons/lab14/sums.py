@@ -21,45 +21,15 @@ def dollars(cards: int, price: float, batch: int, step_ms: float) -> float:
     return prices.per_million(batch / (step_ms / 1e3), price, cards)
 
 
-# A step under tensor parallelism: t one card's step, t0 what does not shrink, a an all-reduce
+# A step under tensor parallelism: t one card's step, t0 what does not shrink, a an all-reduce [ms]
 
-PROBES = [(4.0, 1.0, 2, 32, 0.007), (12.0, 1.0, 4, 32, 0.009), (5.0, 0.8, 1, 32, 0.007), (40.0, 2.0, 8, 80, 0.02)]
-
-
-def step(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """Milliseconds of a step."""
-    sums = 2 * layers * a if cards > 1 else 0.0
-    return t0 + (t - t0) / cards + sums
+SHARED: dict[str, Any] = {"t": 40.0, "t0": 2.0, "cards": 4, "layers": 80, "a": 0.02}
+SHARED_TWIN = SHARED | {"cards": 8, "a": 0.03}
 
 
-def all_shrinks(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """As if everything shrank."""
-    return t / cards + (2 * layers * a if cards > 1 else 0.0)
-
-
-def one_sum(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """With one sum a layer."""
-    return t0 + (t - t0) / cards + (layers * a if cards > 1 else 0.0)
-
-
-def sums_alone(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """With sums on one card too."""
-    return t0 + (t - t0) / cards + 2 * layers * a
-
-
-def without_sums(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """Without the sums."""
-    return t0 + (t - t0) / cards
-
-
-def twice_t0(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """With t0 beside all of t."""
-    return t0 + t / cards + (2 * layers * a if cards > 1 else 0.0)
-
-
-def half_hidden(t: float, t0: float, cards: int, layers: int, a: float) -> float:
-    """With half of each sum behind the products."""
-    return t0 + (t - t0) / cards + (layers * a if cards > 1 else 0.0)
+def step(t: float, t0: float, cards: int, layers: int, a: float, sums: int = 2) -> float:
+    """Milliseconds of a step. sums: all-reduces of a layer."""
+    return t0 + (t - t0) / cards + (sums * layers * a if cards > 1 else 0.0)
 
 
 # Which engine a request goes to: `waiting` and `running` have a count for each engine
