@@ -10,15 +10,17 @@ from course.lessons.lab14 import cards, decision, figures, four, halves, sums, t
 from course.lessons.lab14.decision import GIB, LARGE, memory
 from course.lessons.lab14.four import FOUR, PAIRS, REPLICAS
 from course.models.gpus import gpu
+from course.models.prices import HOUR
 from course.steptime import recorded_link
 
 SEEDS = range(5)
-QUIZ_BATCH = 1
+QUIZ_BATCH, USERS = 1, 64
 EXAMPLE: dict[str, Any] = {"t": 8.0, "t0": 1.0, "cards": 2, "layers": 32, "a": 0.01}
 """The worked example: milliseconds."""
 
-GIVEN = (four.SLOTS, tasks.SUMMED, tasks.MANY, tasks.SOME, decision.RATE, figures.CARDS[2], figures.CARDS[3],
-         cards.CONTEXT, 16, four.PROMPT, four.ANSWER)  # fmt: skip
+LARGE_BILLIONS = 70
+GIVEN = (four.SLOTS, four.BUDGET, USERS, tasks.MANY, tasks.SOME, decision.RATE, figures.CARDS[2], figures.CARDS[3],
+         cards.CONTEXT, 16, four.ANSWER, cards.NUMBER_BYTES, LARGE_BILLIONS, HOUR, EXAMPLE["a"])  # fmt: skip
 
 
 def facts() -> dict[str, Any]:
@@ -29,11 +31,11 @@ def facts() -> dict[str, Any]:
 def _steps() -> dict[str, Any]:
     by_cards = {count: cards.spread(count, 1) for count in cards.CARDS}
     two = by_cards[2]
-    many = cards.spread(2, tasks.SUMMED)
+    many = cards.spread(2, USERS)
     slow = cards.spread(2, 1, cards.NCCL)
     return {
         **{f"step_{count}": 1e3 * one.step for count, one in by_cards.items()},
-        "step_64": 1e3 * cards.spread(1, tasks.SUMMED).step,
+        "step_64": 1e3 * cards.spread(1, USERS).step,
         "gain_2": two.speed_up, "gain_8": by_cards[8].speed_up, "gain_64": many.speed_up,
         "t0_ms": 1e3 * two.stays,
         "sum_us": 1e6 * two.sums / cards.LAYERS / 2, "sum_nccl_us": 1e6 * slow.sums / cards.LAYERS / 2,
@@ -41,9 +43,10 @@ def _steps() -> dict[str, Any]:
         "layers": cards.LAYERS, "hidden": cards.HIDDEN,
         "gain_70b": cards.layer_us(1, 1, "none", name="llama-3-70b")
         / cards.layer_us(2, 1, "one_shot", name="llama-3-70b"),
-        "price": cards.PRICE, "cost_1": by_cards[1].cost, "cost_1_64": cards.spread(1, tasks.SUMMED).cost,
+        "price": cards.PRICE, "cost_1": by_cards[1].cost, "cost_1_64": cards.spread(1, USERS).cost,
         "joule_1": cards.tokens_a_joule(1, 256, "none"), "joule_2": cards.tokens_a_joule(2, 256, "one_shot"),
-        "joule_alone": cards.tokens_a_joule(1, 1, "none"), "wanted_gain": tasks.GAIN,
+        "joule_alone": cards.tokens_a_joule(1, 1, "none"),
+        "wanted_gain": tasks.GAIN, "summed": tasks.SUMMED,
     }  # fmt: skip
 
 
@@ -53,7 +56,8 @@ def _served() -> dict[str, Any]:
         "some_promise_ms": some.tpot_ms, "many_promise_ms": many.tpot_ms,
         **{f"some_{name}": some.share(layout) for name, layout in _names()},
         **{f"many_{name}": many.share(layout) for name, layout in _names()},
-        "ttft_s": four.TTFT, "together_four": many.together(FOUR), "together_replica": many.together(REPLICAS),
+        "ttft_s": four.TTFT, "turn_share": tasks.TURN,
+        "together_four": many.together(FOUR), "together_replica": many.together(REPLICAS),
     }  # fmt: skip
 
 
@@ -95,6 +99,7 @@ def _decision() -> dict[str, Any]:
         "kv_tokens_k": memory(1).kv_bytes / memory(1).spec.kv_bytes_per_token / 1e3,
         "kv_tokens_layer_m": memory(1).kv_bytes / memory(1).spec.kv_bytes_per_token * cards.LAYERS / 1e6,
         "kv_tokens_k_half": memory(1).kv_bytes / memory(1).spec.kv_bytes_per_token / 2e3,
+        "decision_requests": decision.REQUESTS,
         "decision_tp": decision.smallest(), "decision_goal_ms": decision.GOAL_MS, "decision_one_ms": one,
         "decision_two_ms": two, "decision_four_ms": all_four,
         "decision_together": four.four(decision.RATE).together(REPLICAS),

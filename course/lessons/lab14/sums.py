@@ -34,7 +34,8 @@ def step(t: float, t0: float, cards: int, layers: int, a: float, sums: int = 2) 
 
 # Which engine a request goes to: `waiting` and `running` have a count for each engine
 
-ROUTE_PROBES = [([0, 0, 0], [5, 3, 4]), ([2, 0, 1], [1, 12, 3]), ([0, 1], [4, 0]), ([1, 0], [2, 6]), ([0, 0], [7, 7]),
+ROUTE_PROBES = [([1, 0], [1, 4]), ([0, 5], [4, 2]),
+                ([0, 0, 0], [5, 3, 4]), ([2, 0, 1], [1, 12, 3]), ([0, 1], [4, 0]), ([1, 0], [2, 6]), ([0, 0], [7, 7]),
                 ([3, 1, 1, 2], [0, 9, 8, 4])]  # fmt: skip
 WEIGHT = 4  # running sequences that one in the queue counts for, as in vLLM's router of replicas
 

@@ -10,7 +10,7 @@ from course.lessons.lab14.cards import BATCHES, FASTEST, Spread
 from course.lessons.lab14.four import FOUR, PAIRS, REPLICAS, Four
 
 STEP: dict[str, Any] = {"cards": 2, "batch": 1, "kind": FASTEST}
-SUMMED = 64  # sequences whose all-reduce is asked for
+SUMMED = 32  # sequences whose all-reduce is asked for
 GAIN = 1.5  # times as fast
 
 
@@ -66,6 +66,7 @@ def step(settings: Settings, result: Spread) -> Mapping[str, Any]:
     first = cards.spread(result.cards, 1)
     return {
         "cards": result.cards,
+        "most": BATCHES[-1],
         "batch": result.batch,
         "gain": f"{result.speed_up:.2f}",
         "step": seconds(result.step),
@@ -88,7 +89,7 @@ def step(settings: Settings, result: Spread) -> Mapping[str, Any]:
 SERVED: dict[str, Any] = {"rate": four.RATE, "tpot_ms": four.TPOT_MS}
 SOME, MANY = 40, 100  # requests/s
 LOOSE_MS = 20  # of TPOT
-LEAD = 1.1
+LEAD, TURN = 1.1, 0.9
 
 
 def loosest(settings: Settings, result: Four) -> bool:
@@ -115,7 +116,7 @@ def turned(settings: Settings, result: Four) -> bool:
 
 def falls_at() -> int:
     """That rate."""
-    return next(rate for rate in range(10, 130, 10) if four.four(rate, LOOSE_MS).share(FOUR) < 0.9)
+    return next(rate for rate in range(10, 130, 10) if four.four(rate, LOOSE_MS).share(FOUR) < TURN)
 
 
 def replicas_keep(settings: Settings, result: Four) -> bool:
