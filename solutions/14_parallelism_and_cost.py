@@ -18,10 +18,10 @@ lab.earlier()
 # interactive use.
 #
 # After attention and after the MLP each card has only a part of the sum, so two **all-reduces** a layer add the parts up.
-# A layer, timed on two cards:
+# One layer:
 
 # %%
-lab14.halves_alone()
+lab14.one_layer()
 
 # %% [markdown]
 # **Four replicas, two pairs, or one four?**
@@ -63,8 +63,8 @@ lab14.four_cards()
 lab14.two_halves()
 
 # %% [markdown]
-# A step has {{small_sums}} sums of {{small_bytes:,}} bytes, and the words are the same. Without them each half knows half of the model. Here a sum takes hardly any
-# time; between two H200s {{sum_us:.1f}} µs, however few the bytes.
+# A step has {{small_sums}} sums of {{small_bytes:,}} bytes, and the words are the same. Here a sum takes hardly any time; between two H200s
+# {{sum_us:.1f}} µs, however few the bytes. There a layer of the 8B took {{layer_one:.0f}} µs on one card, {{layer_half:.0f}} in halves, {{layer_sums:.0f}} with its sums, and {{layer_nccl:.0f}} with NCCL's.
 #
 # A good place for a break.
 #

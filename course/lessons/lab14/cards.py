@@ -102,14 +102,18 @@ def tokens_a_joule(tp: int, tokens: int, kind: str) -> float:
     return tokens / (LAYERS * 1e-6 * layer_us(tp, tokens, kind)) / (tp * watts(tp, tokens, kind))
 
 
-def halves_table() -> list[tuple[str, str, str]]:
-    """The question's table: a layer whole, and in halves on two cards."""
-    one, half, told, slow = (layer_us(tp, 1, kind) for tp, kind in
-                             ((1, "none"), (2, "none"), (2, "one_shot"), (2, "nccl")))  # fmt: skip
+LAYER_BYTES = NUMBER_BYTES * (4_096 * 6_144 + 4_096 * 4_096 + 3 * 4_096 * 14_336)
+"""Weights of a layer of Llama-3.1-8B."""
+NVLINK = 450e9
+"""Bytes/s of an H200 to the others of its host, each way, by its data sheet."""
+
+
+def layer_table() -> list[tuple[str, str, str]]:
+    """The question's table: what one layer reads and sends for one token."""
     return [
-        ("one layer, one token", "time", "times as fast"),
-        ("one card", f"{one:.0f} us", "1"),
-        ("half on each of two, sums left out", f"{half:.0f} us", f"{one / half:.2f}"),
-        ("with two all-reduces (symmetric memory)", f"{told:.0f} us", f"{one / told:.2f}"),
-        ("with two all-reduces (NCCL)", f"{slow:.0f} us", f"{one / slow:.2f}"),
+        ("one layer, one token", "one card", "each of two"),
+        ("weights that it reads", f"{LAYER_BYTES / 1e6:.0f} MB", f"{LAYER_BYTES / 2e6:.0f} MB"),
+        ("KV heads", f"{RECORDING.sizes['kv_heads']}", f"{RECORDING.sizes['kv_heads'] // 2}"),
+        ("bytes of an all-reduce", "-", f"{HIDDEN * NUMBER_BYTES / 1_024:.0f} KiB"),
+        ("bytes/s to the other card", "-", f"{NVLINK / 1e9:.0f} GB/s"),
     ]

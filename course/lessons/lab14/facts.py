@@ -41,6 +41,8 @@ def _steps() -> dict[str, Any]:
         "sum_us": 1e6 * two.sums / cards.LAYERS / 2, "sum_nccl_us": 1e6 * slow.sums / cards.LAYERS / 2,
         "size_64_kib": many.batch * cards.HIDDEN * 2 / 1_024,
         "layers": cards.LAYERS, "hidden": cards.HIDDEN,
+        "layer_one": cards.layer_us(1, 1, "none"), "layer_half": cards.layer_us(2, 1, "none"),
+        "layer_sums": cards.layer_us(2, 1, "one_shot"), "layer_nccl": cards.layer_us(2, 1, "nccl"),
         "gain_70b": cards.layer_us(1, 1, "none", name="llama-3-70b")
         / cards.layer_us(2, 1, "one_shot", name="llama-3-70b"),
         "price": cards.PRICE, "cost_1": by_cards[1].cost, "cost_1_64": cards.spread(1, USERS).cost,
@@ -127,14 +129,10 @@ def _quiz() -> dict[str, Any]:
         "eager_two": cards.layer_us(2, 1, "one_shot", graphs=False),
         "eager_two_nccl": cards.layer_us(2, 1, "nccl", graphs=False),
         "eager_sums": 2e6 * recorded_link("one_shot").of_two(2 * cards.HIDDEN),
-        "eager_reads": 1e6 * LAYER_BYTES / 2 / gpu(cards.CARD).read_bandwidth,
+        "eager_reads": 1e6 * cards.LAYER_BYTES / 2 / gpu(cards.CARD).read_bandwidth,
         "seventy_card": (gpu(cards.CARD).memory_bytes or 0) / GIB, "seventy_half": pair.weights_bytes / GIB,
         "seventy_ratio": all_four.kv_bytes / pair.kv_bytes,
     }  # fmt: skip
-
-
-LAYER_BYTES = 2 * (4_096 * 6_144 + 4_096 * 4_096 + 3 * 4_096 * 14_336)
-"""Weights of a layer of Llama-3.1-8B."""
 
 
 def keys() -> dict[str, tuple[bool, ...] | str]:

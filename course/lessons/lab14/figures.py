@@ -49,12 +49,12 @@ def spread(found: Spread, *, height: int = 290) -> go.Figure:
         ({"title": {"text": "cards"}, "type": "category"}, {"title": {"text": "step [ms]"}, "range": [0, most]}),
         ({"title": {"text": "cards"}, "type": "log", "range": [-0.06, log10(9.4)], "tickvals": list(CARDS),
           "ticktext": names},
-         {"title": {"text": "a million tokens [$]"}, "type": "log", "range": [log10(0.04), log10(24)],
+         {"title": {"text": "cost [$]"}, "type": "log", "range": [log10(0.04), log10(24)],
           "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}),
         height,
         columns=((0.0, 0.5), (0.64, 1.0)),
         barmode="overlay",
-        annotations=[parts.heading(1, _key(FILLS)), parts.heading(2, f"batch {found.batch}")],
+        annotations=[parts.heading(1, _key(FILLS)), parts.heading(2, f"1M tokens; {cards.PRICE:g} $/h, assumed")],
     )  # fmt: skip
 
 
@@ -76,7 +76,8 @@ def four_cards(found: Four, *, height: int = 290) -> go.Figure:
         data,
         ({"title": {"text": "TPOT [ms]"}, "range": [0, most]},
          {"title": {"text": "requests [%]"}, "range": [0, 104], "tickvals": [0, 25, 50, 75, 100]}),
-        ({"type": "category"}, {"title": {"text": "within both [%]"}, "range": [0, 104]}),
+        ({"type": "category", "ticktext": ["replicas", "pairs", "one four"], "tickvals": list(LAYOUTS)},
+         {"title": {"text": "within both [%]"}, "range": [0, 104]}),
         height,
         columns=((0.0, 0.54), (0.66, 1.0)),
         annotations=[
@@ -123,7 +124,7 @@ def ticket(*, height: int = 270) -> go.Figure:
         parts.line(hours, tpot, "waiting", "TPOT") | {"mode": "lines+markers"},
         parts.line(line, [0, 620], "theory", "moved", 2, dash="dot", width=1.5),
         parts.line(hours, watts, "continuous", "watts", 2) | {"mode": "lines+markers"},
-        parts.words([moved - 0.55, moved - 0.45], [1, 1], ["one card", "two"], ["theory", "theory"],
+        parts.words([moved - 0.65, moved - 0.35], [1, 1], ["one card", "two"], ["theory", "theory"],
                     corner=["middle left", "middle right"]),
     ]  # fmt: skip
     return parts.pair(

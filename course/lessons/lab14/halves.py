@@ -189,8 +189,8 @@ def rows(found: Spoken) -> list[tuple[str, str]]:
         ("", "here"),
         ("all-reduces a step", f"{found.sums}"),
         ("bytes of each", f"{found.size:,}"),
-        ("layers, whole", seconds(found.layers)),
-        ("half of each, slower", seconds(max(found.halves))),
+        ("layers, whole model", seconds(found.layers)),
+        ("layers, slower half", seconds(max(found.halves))),
         ("the sums", seconds(found.adding)),
         ("the same words", "yes" if found.whole == found.words else "no"),
     ]

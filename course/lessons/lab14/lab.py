@@ -11,18 +11,15 @@ from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.lessons.lab14 import cards, figures, four, halves, sums, tasks
 from course.lessons.lab14.decision import log
-from course.models import prices
-from course.steptime.links import two_cards
 
 __all__ = [
-    "at_work", "four_cards", "halves_alone", "log", "step_on_cards", "ticket_graphs", "two_halves",
+    "at_work", "four_cards", "log", "one_layer", "step_on_cards", "ticket_graphs", "two_halves",
 ]  # fmt: skip
 
 
-def halves_alone() -> Table:
-    """The question's table: a layer on one card and on two."""
-    where = two_cards()["provenance"]
-    return table(cards.halves_table(), f"Llama-3.1-8B, CUDA graphs [recorded: 2 {where['card']}, {where['date']}]")
+def one_layer() -> Table:
+    """The question's table: what a layer reads and sends, on one card and on each of two."""
+    return table(cards.layer_table(), "Llama-3.1-8B in bf16, H200s with NVLink [data sheet]")
 
 
 def step_on_cards() -> Explorer:
@@ -37,7 +34,7 @@ def step_on_cards() -> Explorer:
         figure=figures.spread,
         summary=cards.rows,
         title="A step on several cards",
-        badge=f"modelled on recorded steps and halves; 4 and 8 extrapolated; {prices.price(cards.CARD).badge}",
+        badge="modelled: recorded steps, halves and sums; 4 and 8 cards extrapolated",
         **tasks_of("14", "step_on_cards"),
     )
 
@@ -53,7 +50,7 @@ def four_cards() -> Explorer:
         figure=figures.four_cards,
         summary=four.rows,
         title="Four cards",
-        badge="simulated on modelled steps; one four extrapolated",
+        badge="simulated on modelled steps: one four extrapolated",
         beside=False,
         **tasks_of("14", "four_cards"),
     )
