@@ -91,12 +91,12 @@ lab14.two_halves()
 # gains {{gain_70b:.1f}} (measured): it reads more between two sums.
 #
 # **One engine holds everybody.** At 100 requests/s one four has {{together_four:.0f}} sequences in a step, a replica {{together_replica:.0f}}, and all
-# prompts besides. The batch is more than four times as large, and the step shrinks by less than four. With few requests steps are short of
-# work, and shares help everybody.
+# prompts besides: more than four times the batch, in a step that shrinks by less than four. With few requests, shares help everybody.
 #
 # **Power**: with 256 users one card makes {{joule_1:.1f}} tokens a joule, two make {{joule_2:.1f}}; alone, one makes {{joule_alone:.1f}} (measured).
 #
-# **How sure is this?** Layers, halves and sums on two cards are measured; steps on two are modelled from them, those on four and eight extrapolated.
+# **How sure is this?** Layers, halves and sums on two cards are measured; steps on two are modelled from them, on four and eight
+# extrapolated.
 
 # %% [markdown]
 # ## Exercises

@@ -85,7 +85,7 @@ def _exercises() -> dict[str, Any]:
         **{f"shared_{name}": value for name, value in shared.items()}, "shared": sums.step(**shared),
         "shared_all": sums.step(**shared | {"t0": 0.0}), "shared_one_sum": sums.step(**shared, sums=1),
         "shared_no_sums": sums.step(**shared, sums=0), "shared_twice": shared["t0"] + sums.step(**shared | {"t0": 0.0}),
-        "shared_layer": sums.step(**shared | {"layers": 1}), "shared_twin_a": shared_twin["a"],
+        "shared_twin_a": shared_twin["a"],
         "shared_twin": sums.step(**shared_twin), "shared_twin_all": sums.step(**shared_twin | {"t0": 0.0}),
         "shared_twin_no_sums": sums.step(**shared_twin, sums=0),
         "shared_twin_old_sums": sums.step(**shared_twin | {"a": shared["a"]}),
