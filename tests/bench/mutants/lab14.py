@@ -10,9 +10,7 @@ DECISION = "course/lessons/lab14/decision.py"
 
 MUTANTS = (
     Mutant(ASKS, "many want replicas.\n    right: c", "many want replicas.\n    right: b", KEY),
-    Mutant(
-        ASKS, "keeps a quarter of the weights and not half.", "keeps a quarter of the weights {{quiz_gain:.1f}}.", KEY
-    ),
+    Mutant(ASKS, "not all that a card keeps.\n    right: b", "not all that a card keeps.\n    right: c", KEY),
     Mutant(FACTS, '"cost_seconds": right * 3_600', '"cost_seconds": right * 60', UNIT),
     Mutant(FACTS, '"quiz_dearer": 2 / two.speed_up', '"quiz_dearer": two.speed_up', NUMBER),
     Mutant(CARDS, "self.batch / self.step / self.cards", "self.batch / self.step", TERM),
