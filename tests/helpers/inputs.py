@@ -128,6 +128,10 @@ def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
 def ragged(draw: random.Random) -> tuple[Any, ...]:
     """Decodes, and prompts of a few tokens, some of none."""
     return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+def engines(draw: random.Random) -> tuple[Any, ...]:
+    """Requests that wait and that run, of some engines; equal loads are frequent."""
+    many = draw.randint(2, 5)
+    return [draw.choice([0, 0, 1, 2]) for _ in range(many)], [draw.randint(0, 8) for _ in range(many)]
 
 
 DRAWS = {
@@ -144,6 +148,7 @@ DRAWS = {
     ("11", "edges"): prompt_lengths,
     ("11", "pack"): ragged,
     ("13", "how_many"): verifications,
+    ("14", "route"): engines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }
