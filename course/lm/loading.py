@@ -28,9 +28,7 @@ def load(name: str = "model", device: str | Device | None = None, form: str = "l
     return load_folder(FOLDERS[name], ROOM, device, form)
 
 
-def load_folder(
-    folder: Path, room: Path, device: str | Device | None = None, form: str = "launches"
-) -> LanguageModel:
+def load_folder(folder: Path, room: Path, device: str | Device | None = None, form: str = "launches") -> LanguageModel:
     """The model in `folder`, whose tokenizer and checksums are in `room`."""
     try:
         lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
