@@ -269,11 +269,11 @@ def main() -> None:
     many = [(16, 256), (16, 512), (16, 768), (16, 1_024), (8, 512), (8, 1_024), (1, 512)] if asked.variants else []
     parts: dict[str, Callable[[], Any]] = {
         "small_model": lambda: small_model(device),
-        "persistent": lambda: persistent(device, many or [(16, 512)]),
         "toy": lambda: toy(queue_of(device)),
         "traces": lambda: toy_traces(queue_of(device)),
         "host": lambda: host(device),
         "large_model": lambda: large_model(device),
+        "persistent": lambda: persistent(device, many or [(16, 512)]),
     }
     how = "warm, medians; by the program's clock, or events where it says so; timelines by PyTorch's profiler"
     recorded: dict[str, Any] = {

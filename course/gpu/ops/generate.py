@@ -39,9 +39,9 @@ class Written:
 class Generate:
     """The model of these weights, which answers several prompts in one launch.
 
-    arrays: float weights by the names of `course.gpu.transformer.weights.sizes`; matrices are (outputs, inputs). context:
-    tokens of the longest sequence. cluster: blocks that work on a sequence, the most that the device joins by default.
-    threads: of a block.
+    arrays: float weights by the names of `course.gpu.transformer.weights.sizes`; matrices are (outputs, inputs).
+    context: tokens of the longest sequence. cluster: blocks that work on a sequence, the most that the device joins by
+    default. threads: of a block.
 
     Raises ValueError for heads of other than 32 numbers, an untied head, and float32, whose weights would not be read
     in time; KernelError as compiling does.

@@ -1,4 +1,4 @@
-"""What lab 12 starts on a GPU: the note's decode step and the small model's, by different hands, and what each costs."""
+"""What lab 12 starts on a GPU: the note's decode step and the small model's, in every form, and what each costs."""
 
 from __future__ import annotations
 
