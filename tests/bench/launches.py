@@ -44,17 +44,22 @@ def digits(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def traced(queue: Queue, step: Launch, kernels: int) -> dict[str, list]:
+def traced(queue: Queue, step: Launch, kernels: int, before: Launch | None = None) -> dict[str, list]:
     """Kernels and the program's calls of the last of five steps, as PyTorch's profiler saw them: (name, us, us)."""
     import torch
 
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     torch.cuda.init()
     for _ in range(3):
+        if before:
+            before()
         step()
     queue.wait()
     with torch.profiler.profile(activities=activities) as profile:
         for _ in range(5):
+            if before:
+                before()
+                queue.wait()
             step()
             queue.wait()
     with tempfile.TemporaryDirectory() as folder:
@@ -107,9 +112,9 @@ def toy_traces(queue: Queue) -> dict[str, Any]:
     """A timeline of a step of the note's kernel for every size and form."""
     here, found = Toy(queue), {}
     for work in WORKS:
-        for form in FORMS[:3]:
-            step, _ = here.step(form, work, TRACED_LAUNCHES)
-            trace = traced(queue, step, TRACED_LAUNCHES)
+        for form in FORMS:
+            step, before = here.step(form, work, TRACED_LAUNCHES)
+            trace = traced(queue, step, 1 if form == PERSISTENT else TRACED_LAUNCHES, before)
             found[f"{form} {work}"] = {name: [row[1:] for row in rows] for name, rows in trace.items()}
     return found
 

@@ -24,7 +24,9 @@ FORMS = ("graph", "persistent")
 # bf16 rounds to 2^-9 of a value; logits are up to 40. The largest difference seen is 0.3; the smallest margin of a
 # committed word is 12 (course/lm/CARD.md).
 ERROR = 1.0
-MANY = {"numpy": size(small=6, whole=24), "cpu-shim": 1, "cuda": None}
+MANY = {"numpy": size(small=4, whole=24), "cpu-shim": 1, "cuda": None}
+# The CPU shim takes ten seconds for an answer of the draft: tests/gpu/ops has its kernels one by one, on smaller sizes.
+KINDS = size(small=[DEVICES[0], DEVICES[2]], whole=DEVICES)
 
 
 @cache
@@ -34,13 +36,13 @@ def loaded(kind: str, form: str) -> lm.LanguageModel:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_words_are_the_committed_ones(kind: str, form: str) -> None:
     model, chosen = loaded(kind, form), PROMPTS[: MANY[kind]]
     assert model.answers([one.turns for one in chosen]) == [one.answer for one in chosen]
 
 
-@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_logits_of_a_captured_step_equal_float64_within_rounding(kind: str) -> None:
     """A batch of three is padded to four; the padding changes nobody's row and nobody's cache."""
     model, rng = loaded(kind, "graph"), np.random.default_rng(0)
@@ -61,7 +63,7 @@ def test_logits_of_a_captured_step_equal_float64_within_rounding(kind: str) -> N
 @pytest.mark.parametrize("kind", [DEVICES[0], DEVICES[2]])
 def test_the_words_do_not_depend_on_the_schedule(kind: str) -> None:
     """Chunks of prompts beside decodes, preempted and computed again; sizes of a step that are captured in between."""
-    model, chosen = loaded(kind, "graph"), PROMPTS[:6]
+    model, chosen = loaded(kind, "graph"), PROMPTS[:3]
     asked = [NUMPY.prompt(one.turns) for one in chosen]
     wanted = [[*NUMPY.tokenizer.encode(one.answer), NUMPY.tokenizer.end] for one in chosen]
     assert speak(model, asked, Random(0), longest_chunk=8, preempt=0.05) == wanted
@@ -70,9 +72,9 @@ def test_the_words_do_not_depend_on_the_schedule(kind: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_policies_change_no_word(form: str) -> None:
     run = lm.serve_live(
-        lm.Questions.at_once([one.turns for one in PROMPTS[:4]]), policies.Continuous(3, 16), loaded("numpy", form)
+        lm.Questions.at_once([one.turns for one in PROMPTS[:2]]), policies.Continuous(3, 16), loaded("numpy", form)
     )
-    assert run.words == tuple(one.answer for one in PROMPTS[:4])
+    assert run.words == tuple(one.answer for one in PROMPTS[:2])
 
 
 def test_more_decodes_than_the_largest_captured_step_are_launched_one_by_one() -> None:
