@@ -135,7 +135,10 @@ class Generate:
 
 
 def variant(queue: Queue) -> tuple[int, int]:
-    """(blocks of a cluster, threads of a block): the fastest on an H200; elsewhere one block."""
+    """(blocks of a cluster, threads of a block): the fastest for up to 4 sequences on an H200; elsewhere one block.
+
+    Few clusters of 16 are on the card at a time: 8 sequences take 105 us a token, and 73 in clusters of 8.
+    """
     if queue.largest_cluster == 1:
         return 1, 512 if queue.device.is_gpu else CPU_THREADS
     return min(queue.largest_cluster, 16), 512

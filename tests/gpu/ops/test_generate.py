@@ -84,6 +84,7 @@ def test_a_launch_can_be_made_again(on: Queue) -> None:
     model = Generate(on, SHAPES["tiny"], arrays("tiny"), CONTEXT)
     found = model.prepare(PROMPTS[:1], 3, -1)
     found.launch()
+    on.wait()
     first = on.device.to_numpy(found.tokens).copy()
     found.reset()
     found.launch()
@@ -95,7 +96,7 @@ def test_a_launch_can_be_made_again(on: Queue) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize(("cluster", "threads"), [(1, 256), (2, 256), (8, 512), (16, 512), (16, 1_024)])
 def test_every_cluster_writes_the_same(compiled: Queue, cluster: int, threads: int) -> None:
-    if compiled.largest_cluster < cluster:
+    if not compiled.device.is_gpu or compiled.largest_cluster < cluster:
         pytest.skip(f"this device joins at most {compiled.largest_cluster} blocks")
     one = Generate(compiled, SHAPES["grouped"], arrays("grouped"), CONTEXT, cluster=1, threads=256)
     many = Generate(compiled, SHAPES["grouped"], arrays("grouped"), CONTEXT, cluster=cluster, threads=threads)
