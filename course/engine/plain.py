@@ -61,6 +61,11 @@ class PlainEngine(Intake):
         """Blocks that the decodes take in the coming step."""
         return sum(self.pool.need(request, 1) for request in self.decoding)
 
+    @property
+    def context(self) -> int:
+        """Tokens that the decodes attend to in the coming step."""
+        return sum(request.computed + 1 for request in self.decoding)
+
     def run(self) -> Log:
         """Serve all, and return what happened. Raises ValueError if nothing was submitted."""
         self.close()

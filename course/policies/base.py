@@ -90,6 +90,11 @@ class State:
         return self._engine.pool.free - self._engine.due
 
     @property
+    def decode_context(self) -> int:
+        """Tokens that those who decode attend to in the coming step, the new one of each included, summed."""
+        return self._engine.context
+
+    @property
     def last_step_end(self) -> float:
         """When the last step ended [s], 0 before the first; earlier than `now` if nothing ran since."""
         return self._engine.last_step_end
