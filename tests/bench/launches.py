@@ -146,19 +146,14 @@ def steps_of(device: gpu.Device, batch: int) -> dict[str, tuple[Queue, Step, Lau
 
 
 def small_model(device: gpu.Device) -> dict[str, Any]:
-    """The small model's step: what each form costs by batch, and timelines of one step."""
-    found: dict[str, Any] = {"times": {}, "traces": {}, "kernels": {}}
+    """The small model's step: what each form costs by batch."""
+    found: dict[str, Any] = {"times": {}, "kernels": {}}
     for batch in BATCHES:
         for name, (queue, step, start) in steps_of(device, batch).items():
             row = asdict(spent(queue, start, 40))
             row["gpu"] = float(np.median(queue.seconds(start, repeats=20, warm=2)))  # type: ignore[attr-defined]
             found["times"][f"{name} {batch}"] = row
             found["kernels"][name] = len(step.launches)
-            if batch == 1 and not name.startswith("fp32 graph"):
-                try:
-                    found["traces"][f"{name} {batch}"] = traced(queue, start, len(step.launches))
-                except Exception as error:  # what else is recorded does not depend on the profiler
-                    print("no trace:", repr(error), flush=True)
             print(name, batch, row, flush=True)
     return found
 
@@ -177,8 +172,7 @@ def persistent(device: gpu.Device, variants: list[tuple[int, int]]) -> dict[str,
                 times.append(float(np.median(queue.seconds(again, repeats=5, warm=1))))
             found[f"{cluster} {threads} {batch}"] = (times[1] - times[0]) / 200
         print(cluster, threads, found, flush=True)
-    best = model._generate
-    return {"cluster": best.cluster, "threads": best.threads, "each": found}
+    return {"each": found}
 
 
 def _arrays(model: Any) -> dict[str, Any]:
@@ -279,7 +273,7 @@ def main() -> None:
         "traces": lambda: toy_traces(queue_of(device)),
         "host": lambda: host(device),
         "large_model": lambda: large_model(device),
-        "persistent": lambda: persistent(device, many or [(16, 512)]),
+        "persistent": lambda: persistent(device, many or [(16, 512), (8, 512)]),
     }
     how = "warm, medians; by the program's clock, or events where it says so; timelines by PyTorch's profiler"
     recorded: dict[str, Any] = {

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WIDTH = 32
 """Of a head: a dimension a lane."""
 NORMS = {"qkv": "attention_norm", "gate_up": "mlp_norm"}
+FEW = 4
+"""Sequences that are best served by the largest clusters."""
 CPU_THREADS = 128  # more only cost switches where threads take turns
 
 
@@ -64,11 +66,10 @@ class Generate:
                 f"{shape.width}, tied = {shape.tied} and {kind}"
             )
         self.queue, self.shape, self.kind, self.context = queue, shape, kind, whole("context", context)
-        best = variant(queue)
-        self.cluster, self.threads = cluster or best[0], threads or best[1]
-        if self.threads % 32 or self.cluster > queue.largest_cluster:
+        self._cluster, self._threads = cluster, threads
+        if (threads or 32) % 32 or (cluster or 1) > queue.largest_cluster:
             raise ValueError(
-                f"a cluster of {self.cluster} blocks of {self.threads} threads: this device joins at most "
+                f"a cluster of {cluster} blocks of {threads} threads: this device joins at most "
                 f"{queue.largest_cluster}, and threads come in groups of 32"
             )
 
@@ -107,18 +108,19 @@ class Generate:
 
         if self.queue.plain:
             return Written(lambda: twin(self, there, ends, tops, most, last), reset, there, ends, tops)
-        shape = self.shape
+        shape, best = self.shape, variant(self.queue, len(prompts))
+        cluster, threads = self._cluster or best[0], self._threads or best[1]
         macros = {"LAYERS": shape.layers, "HIDDEN": shape.hidden, "INNER": shape.inner, "HEADS": shape.heads}
         macros |= {"KV_HEADS": shape.kv_heads, "VOCABULARY": shape.vocabulary, "CONTEXT": self.context}
-        macros |= {"CLUSTER": self.cluster, "THREADS": self.threads}
-        parts = max(1, self.cluster // shape.kv_heads)
+        macros |= {"CLUSTER": cluster, "THREADS": threads}
+        parts = max(1, cluster // shape.kv_heads)
         places = -(-self.context // parts)
         size = (len(prompts), shape.layers, shape.kv_heads * parts, 2, places, WIDTH)
         cache = self.queue.device.empty(size, numbers.dtype(self.kind))
         launch = self.queue.prepare(
             self.queue.kernel("generate", self.kind, **macros),
-            (len(prompts) * self.cluster,),
-            self.threads,
+            (len(prompts) * cluster,),
+            threads,
             (*self._weights, self._turns, cache, there, ends, tops, most, last, shape.epsilon),
         )
         return Written(launch, reset, there, ends, tops)
@@ -134,14 +136,14 @@ class Generate:
         ]
 
 
-def variant(queue: Queue) -> tuple[int, int]:
-    """(blocks of a cluster, threads of a block): the fastest for up to 4 sequences on an H200; elsewhere one block.
+def variant(queue: Queue, sequences: int) -> tuple[int, int]:
+    """(blocks of a cluster, threads of a block): the fastest on an H200; elsewhere one block.
 
-    Few clusters of 16 are on the card at a time: 8 sequences take 105 us a token, and 73 in clusters of 8.
+    An H200 has room for few clusters of 16 at a time: 8 sequences take 105 us a token in them, and 73 in clusters of 8.
     """
     if queue.largest_cluster == 1:
         return 1, 512 if queue.device.is_gpu else CPU_THREADS
-    return min(queue.largest_cluster, 16), 512
+    return min(queue.largest_cluster, 16 if sequences <= FEW else 8), 512
 
 
 def twin(model: Generate, tokens: np.ndarray, lengths: np.ndarray, tops: np.ndarray, most: int, last: int) -> None:

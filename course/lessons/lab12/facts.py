@@ -1,0 +1,180 @@
+"""The numbers in the texts of lab 12, from the recording that they speak of, and what must hold beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course.lessons.lab12 import by_hand, capture, decision, one_step, sketch, tasks, ticket, who_waits
+from course.lessons.lab12.on_device import DEPENDENT, GRAPH, LAUNCHES, PERSISTENT
+from course.lessons.lab12.recorded import recording
+
+SIZE = one_step.WORKS[0]
+MANY = sketch.COUNTS[-1]
+GIVEN = (sketch.ALONE_US, by_hand.LAUNCH, by_hand.KERNEL, by_hand.BETWEEN)
+LARGEST_COPY = 16 << 20
+
+
+def facts() -> dict[str, Any]:
+    """Every number that the texts show."""
+    return _steps() | _by_hand() | _exercises() | _services()
+
+
+def _us(seconds: float) -> float:
+    return 1e6 * seconds
+
+
+def _steps() -> dict[str, Any]:
+    card, counted = recording(), [recording().of_count(LAUNCHES, count) for count in (1, MANY)]
+    fp32, bf16 = (card.small(kind, LAUNCHES) for kind in ("fp32", "bf16"))
+    best = card.small("bf16", DEPENDENT)
+    return {
+        "alone_us": sketch.ALONE_US,
+        "many_launches": MANY,
+        "many_us": _us(counted[1].wall),
+        "each_us": _us(counted[1].wall - counted[0].wall) / (MANY - 1),
+        "call_us": _us(counted[1].host) / MANY,
+        "graph_us": one_step.one_step(DEPENDENT, SIZE).wall,
+        "persistent_us": one_step.one_step(PERSISTENT, SIZE).wall,
+        "persistent_turn_us": _us(card.each(PERSISTENT, SIZE)),
+        "graph_turn_us": _us(card.each(DEPENDENT, SIZE)),
+        "gap_us": _us(card.each(GRAPH, SIZE)) - one_step.one_step(GRAPH, SIZE).kernel,
+        "busy": tasks.BUSY,
+        "nearly_all": tasks.ALL,
+        "fp32_us": _us(fp32.wall),
+        "bf16_us": _us(bf16.wall),
+        "small_graph_us": _us(best.wall),
+        "small_gain": fp32.wall / best.wall,
+        "graph_alone_gain": fp32.wall / card.small("fp32", GRAPH).wall,
+        "token_us": _us(card.persistent()),
+        "queued_us": _us(best.queued),
+        "eight_us": _us(card.persistent(8)),
+        "choose_us": _us(card.host(8)["token chosen here"] - card.host(8)["token chosen on the card"]),
+        "pageable_ms": 1e3 * card.copy("pageable", LARGEST_COPY)["call"],
+        "pinned_us": _us(card.copy("pinned", LARGEST_COPY)["call"]),
+        "pinned_ms": 1e3 * card.copy("pinned", LARGEST_COPY)["wall"],
+    }
+
+
+def _by_hand() -> dict[str, Any]:
+    return {
+        "hand_kernels": by_hand.KERNELS,
+        "hand_launched": by_hand.launched().wall,
+        "hand_graph": by_hand.graph().wall,
+        "launch_us": recording().toy(LAUNCHES, SIZE).queued * 1e6 / recording().launches,
+        "kernel_us": one_step.one_step(LAUNCHES, SIZE).kernel,
+        "sixteen": recording().launches,
+        "sixteen_launched_us": one_step.one_step(LAUNCHES, SIZE).wall,
+        "sixteen_graph_us": one_step.one_step(GRAPH, SIZE).wall,
+    }
+
+
+def _exercises() -> dict[str, Any]:
+    walls = [round(_us(recording().small(kind, LAUNCHES).wall)) for kind in ("fp32", "bf16")]
+    cards = [round(_us(recording().small(kind, DEPENDENT).queued)) for kind in ("fp32", "bf16")]
+    (wall, twin_wall), (card, twin_card) = walls, cards
+    captured, served = capture.loop(*capture.WORKED)
+    return {
+        "share_wall_us": wall,
+        "share_card_us": card,
+        "share": 100 * (1 - card / wall),
+        "share_kernels": 100 * card / wall,
+        "share_ratio": wall / card,
+        "share_more": 100 * (wall / card - 1),
+        "twin_wall_us": twin_wall,
+        "twin_card_us": twin_card,
+        "share_twin": 100 * (1 - twin_card / twin_wall),
+        "share_twin_kernels": 100 * twin_card / twin_wall,
+        "share_twin_more": 100 * (twin_wall / twin_card - 1),
+        "worked_batches": f"{capture.WORKED[0]}",
+        "worked_sizes": f"{capture.WORKED[1]}",
+        "worked_captured": f"{captured}",
+        "worked_served": f"{served}",
+        "worked_until": capture.until(*capture.UNTIL_PROBES[0]),
+        "worked_launch": capture.UNTIL_PROBES[0][0],
+        "worked_between": capture.UNTIL_PROBES[0][1],
+        "worked_gain": capture.UNTIL_PROBES[0][2],
+    }
+
+
+def _services() -> dict[str, Any]:
+    now, mended, quicker = ticket.now(), ticket.mended(), ticket.quicker_plan()
+    return {
+        "goal_ms": decision.GOAL_MS,
+        "twin_goal_ms": decision.GOAL_TWIN_MS,
+        "twin_plan_ms": decision.PLAN_TWIN_MS,
+        "plan_ms": who_waits.PLAN_MS,
+        "now_ms": 1e3 * decision.without("").step,
+        "async_ms": 1e3 * decision.without(decision.BLOCKING).step,
+        "eager_ms": 1e3 * decision.without(decision.EAGER).step,
+        "ticket_batch": ticket.BATCH,
+        "ticket_busy": now.busy,
+        "ticket_step_us": _us(now.step),
+        "ticket_start_us": _us(now.start),
+        "ticket_card_us": _us(now.card),
+        "mended_us": _us(mended.step),
+        "mended_busy": mended.busy,
+        "quicker_busy": quicker.busy,
+    }
+
+
+def keys() -> dict[str, tuple[bool, ...] | str]:
+    """Which option of each question is true, from the recording; words where it is about no number."""
+    ratio = one_step.one_step(PERSISTENT, SIZE).wall / one_step.one_step(DEPENDENT, SIZE).wall
+    now, mended, quicker = ticket.now(), ticket.mended(), ticket.quicker_plan()
+    return {
+        "read-once": "reading the weights",
+        "a-gap": "at least the step",
+        "persistent": (ratio < 0.5, ratio > 2, 0.8 < ratio < 1.25),
+        "cause": (False, now.program < 0.99, now.program > 0.99 and now.start > now.card),
+        "measure": "from kernel to kernel",
+        "repair": (quicker.busy > 0.9, mended.busy > 0.95 and mended.step < 0.7 * now.step, False),
+        "util": "some kernel ran",
+        "prompts": "sizes are many",
+        "pinned": "the program fills the other",
+        "choose": "a copy of all logits",
+    }
+
+
+def claims() -> dict[str, bool]:
+    """What the texts say beyond their numbers."""
+    card, small = recording(), one_step.WORKS[:4]
+    kept = {flag: decision.without(flag).step for flag in (decision.EAGER, decision.BLOCKING)}
+    twin = {
+        flag: decision.without(flag, decision.SMALL, decision.PLAN_TWIN_MS).step
+        for flag in (decision.EAGER, decision.BLOCKING)
+    }
+    return {
+        "with small kernels a graph with dependent launch has the shortest step": all(
+            one_step.shortest(work) == DEPENDENT for work in small
+        ),
+        "a turn of the persistent kernel is within a fifth of a kernel of that graph, at every size": all(
+            0.95 < card.each(PERSISTENT, work) / card.each(DEPENDENT, work) < 1.2 for work in one_step.WORKS
+        ),
+        "a launch alone takes as long as is told to whoever draws": bool(
+            abs(_us(card.of_count(LAUNCHES, 1).wall) / sketch.ALONE_US - 1) < 0.05
+        ),
+        "graph, dependent launch and fusing together gain more than three times": all(
+            card.small("fp32", LAUNCHES, batch).wall > 3 * card.small("bf16", DEPENDENT, batch).wall
+            for batch in (1, 8, 32)
+        ),
+        "our small model as one kernel takes less than its graph for up to four sequences, and more from eight on": all(
+            (card.persistent(batch) < card.small("bf16", DEPENDENT, batch).queued) == (batch < 8)
+            for batch in (1, 2, 4, 8, 16, 32)
+        ),
+        "with the 8B no form gains a twentieth": all(
+            abs(card.large(form, batch).wall / card.large(LAUNCHES, batch).wall - 1) < 0.05
+            for form in (GRAPH, DEPENDENT)
+            for batch in (1, 8)
+        ),
+        "a copy from pinned memory returns at once, one of pageable memory when it is done": bool(
+            card.copy("pinned", LARGEST_COPY)["call"] < 2e-5
+            and card.copy("pageable", LARGEST_COPY)["call"] > 0.9 * card.copy("pageable", LARGEST_COPY)["wall"]
+        ),
+        "one flag alone keeps the decision's promise, and the other its twin's": bool(
+            kept[decision.BLOCKING] <= decision.GOAL_MS / 1e3 < kept[decision.EAGER]
+            and twin[decision.EAGER] <= decision.GOAL_TWIN_MS / 1e3 < twin[decision.BLOCKING]
+        ),
+        "the ticket's card computes for six tenths beside a core that never rests": bool(
+            0.57 < ticket.now().busy < 0.63 and ticket.now().program > 0.99
+        ),
+    }
