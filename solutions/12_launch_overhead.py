@@ -13,14 +13,13 @@ lab.earlier()
 # %% [markdown]
 # ## The question
 #
-# A colleague moved a small language model to an H200. A step should take next to nothing. It takes {{fp32_us:.0f}} µs:
+# A colleague moved a small language model to an H200:
 
 # %%
 lab12.step_now()
 
 # %% [markdown]
-# A **launch** is the call by which a program starts a kernel on the card. "A GPU this fast is never idle", says the
-# colleague. **Where is the rest of the step, and which setting brings it back?**
+# A **launch** is the call by which a program starts a kernel. **Where is the rest of the step, and which setting brings it back?**
 #
 # ## Predict
 
@@ -28,9 +27,8 @@ lab12.step_now()
 lab.predict("launches")
 
 # %% [markdown]
-# Kernels can be started otherwise. A **CUDA graph** is a list of launches that is captured once and then started by one
-# call. With **dependent launch** a kernel may be put on the card before the one before it has ended. A **persistent
-# kernel** stays on the card and does step after step.
+# A **CUDA graph** is a list of launches, captured once and started by one call. With **dependent launch** a kernel is on the
+# card before the one before it has ended. A **persistent kernel** does step after step.
 
 # %%
 lab.predict("persistent")
@@ -40,9 +38,7 @@ lab.predict("persistent")
 #
 # ### A step of sixteen kernels
 #
-# The kernel of a toy decode step, 16 sequences, sixteen times, one behind the other. The lane *begun early* has kernels
-# that are on the card and wait for the one before. A profiler drew the timeline, and slowed the calls; the table's first
-# row is without it.
+# A toy decode kernel, sixteen times. A profiler drew the timeline and slowed the calls; the first row is without it.
 
 # %%
 lab12.one_step_of_16()
@@ -50,8 +46,8 @@ lab12.one_step_of_16()
 # %% [markdown]
 # ### Who waits for whom?
 #
-# A step has more for the program to do: plan it, send its inputs, take its tokens; {{plan_ms:g}} ms in Python, at its best. vLLM
-# does so during the last step, which is called **async scheduling**; with `--no-async-scheduling` after it.
+# The program also plans each step, sends inputs and takes tokens: {{plan_ms:g}} ms in Python, at its best. With **async scheduling**, vLLM's
+# default, it does so during the last step.
 
 # %%
 lab12.who_waits_for_whom()
@@ -59,14 +55,8 @@ lab12.who_waits_for_whom()
 # %% [markdown]
 # ## Measure
 #
-# Our small model, recorded. Each form gives the same words:
-
-# %%
-lab12.forms_of_our_model()
-
-# %% [markdown]
-# Without a GPU nothing can be launched here, and what is shown of the card is the recording. Python's own part of a step
-# is **measured** on your machine; a launch is then a call that does nothing. With a GPU, whole steps are measured too.
+# Python's own part of a step, **recorded** beside the card and **measured** here. Without a GPU a launch is a call that does
+# nothing, and says nothing of a card; with one, whole steps are measured too.
 
 # %% tags=["nbval-ignore-output"]
 lab12.pythons_part()
@@ -95,29 +85,24 @@ lab12.four_by_hand()
 # | $t$ | by launches | µs | {{hand_launched:.0f}} | {{sixteen_launched_us:.0f}} |
 # | $t$ | as a graph | µs | {{hand_graph:g}} | {{sixteen_graph_us:.0f}} |
 #
-# Both begin with a call and end with a wait, which the recorded steps hold too.
+# **While launches are shorter than kernels they cost nothing**: the card has a queue. So a graph gains nothing with the 8B;
+# graph, dependent launch and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
 #
-# **While launches are shorter than kernels, they cost nothing**: the card has a queue. That is why a graph gains nothing
-# with the 8B, and graph, dependent launch and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
+# **A persistent kernel still waits**: behind each step its blocks meet, which takes as long as from kernel to kernel. It spares the host.
+# Our model as one kernel takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}: it keeps its numbers in shared memory. For 8 sequences it takes {{eight_us:.0f}}.
 #
-# **A persistent kernel has no launches, and still must wait**: behind each step its blocks meet, which takes as long as
-# from kernel to kernel. What it spares is the host. Our model as one kernel takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}: it keeps
-# its numbers in shared memory. With 8 sequences it takes {{eight_us:.0f}}.
+# **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Prompts have too many, and long kernels.
 #
-# **A graph has fixed sizes.** Engines capture decodes in a list of sizes and round up. Prompts come in too many sizes, and
-# their kernels are long: they are launched, or captured in pieces.
+# **What else the program does.** A copy of 16 MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
+# still under way then, so two buffers take turns. Tokens chosen on the card spare a copy of all logits.
 #
-# **What else the program does.** Inputs lie in **pinned** memory, from which a copy of 16 MiB returns after {{pinned_us:.0f}} µs, and not after
-# {{pageable_ms:.1f}} ms. It is still under way then: two buffers take turns. Choosing tokens on the card spares a copy of all logits. The thread
-# that launches needs a core to itself.
-#
-# **GPU-Util** of `nvidia-smi` is the share of time in which *some* kernel was there, looked at coarsely: gaps of
-# microseconds do not show. A timeline shows them. [Lab 12, deeper](12b_launch_overhead.ipynb) reads one, with its counters.
+# **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only ([lab 12,
+# deeper](12b_launch_overhead.ipynb)).
 #
 # ## Exercises
 #
-# **Worked example.** Kernels of 4 µs; a launch takes 7 µs, and {{worked_between}} µs lie between two kernels of a graph. By launches one ends
-# every 7 µs, in the graph every 4.5: the graph is 7 / 4.5 = 1.56 times as fast.
+# **Worked example.** Kernels of 4 µs, launches of 7, and 0.5 µs between two in a graph: by launches one ends every 7 µs, in the
+# graph every 4.5. The graph is 7 / 4.5 = 1.56 times as fast.
 #
 # **1.** The colleague's step takes {{share_wall_us}} µs; its kernels, one behind the other, {{share_card_us}} µs. What percentage of the step is no kernel?
 
@@ -131,37 +116,32 @@ answer = 100 * (411 - 123) / 411
 lab.check("share", answer)
 
 # %% [markdown]
-# **2.** The longer the kernels, the less a graph gains. Up to which kernel time [µs] is it still `gain` times as fast, if a
-# launch takes `launch` µs and `between` lie between two kernels of the graph? 0 if it never is.
-# With {{worked_launch:g}}, {{worked_between}} and {{worked_gain}}, it is up to {{worked_until:.2f}} µs.
-
+# **2.** A launch takes {{pays_launch:g}} µs, and {{pays_between:g}} µs lie between two kernels of a graph. Up to which kernel time [µs] is the graph
+# {{pays_gain:g}} times as fast?
 
 # %%
-def until(launch, between, gain):
-    ### BEGIN SOLUTION
-    return max(0.0, launch / gain - between)
-    ### END SOLUTION
-
+answer = None  # µs
+### BEGIN SOLUTION
+answer = 7 / 1.25 - 0.5
+### END SOLUTION
 
 # %%
-lab.check("until", until)
+lab.check("until", answer)
 
 # %% [markdown]
-# **3.** Write the loop that captures sizes and rounds up. Each batch runs in the smallest size that holds it, or is launched
-# (`None`) if none does. A size is captured when it is first needed. Return what was captured, in order, and the size of each batch.
-# Batches {{worked_batches}} and sizes {{worked_sizes}} give {{worked_captured}} and {{worked_served}}.
+# **3.** Write the loop that captures sizes and rounds up: each batch runs in the smallest size that holds it, and a size is
+# captured when it is first needed. Return how many steps each size served, as a dictionary; what no size holds is launched, and counts as 0.
+# Batches {{worked_batches}} and sizes {{worked_sizes}} give {{worked_steps}}.
 
 
 # %%
 def replayed(batches, sizes):
     ### BEGIN SOLUTION
-    captured, served = [], []
+    graphs = {}
     for batch in batches:
-        size = min((size for size in sizes if size >= batch), default=None)
-        if size is not None and size not in captured:
-            captured.append(size)
-        served.append(size)
-    return captured, served
+        size = min((size for size in sizes if size >= batch), default=0)
+        graphs[size] = graphs.get(size, 0) + 1
+    return graphs
     ### END SOLUTION
 
 
@@ -198,8 +178,7 @@ lab.recap("persistent")
 lab12.two_timelines()
 
 # %% [markdown]
-# You may take one flag out before tonight: `--enforce-eager`, `--no-async-scheduling`, or `--max-num-seqs` of 8, above which
-# nobody asks. Which? What TPOT do you expect, and what would change your mind?
+# Take one flag out: `--enforce-eager`, `--no-async-scheduling`, or `--max-num-seqs` (8). Which? What would change your mind?
 
 # %%
 decision = None  # {"remove": "--flag"}

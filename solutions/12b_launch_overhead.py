@@ -101,6 +101,34 @@ from course.lessons import lab12
 # | fused queries, keys, values and RoPE | `kernels/skinny_gemm.cu`: 32 kernels a step in place of 57 |
 # | gaps below 2 ms between steps | a loose rule: 2 ms are half of a step of the 8B, and twenty steps of our model |
 
+# %% [markdown]
+# ## What it costs, by size
+#
+# From the end of a kernel to the end of the next. With small kernels a graph with dependent launch is ahead of the persistent kernel by
+# a tenth of a microsecond, with large ones behind by as little per cent.
+
+# %%
+lab12.every_size()
+
+# %% [markdown]
+# ## Our model
+#
+# Each form gives the same words.
+
+# %%
+lab12.forms_of_our_model()
+
+# %% [markdown]
+# ## Tokens
+
+# %%
+lab12.where_tokens_are_chosen()
+
+# %% [markdown]
+# The program's choice waits for a copy of 2,048 logits a sequence; a vocabulary of 128,256 makes it 63 times as long.
+#
+# ## Copies
+
 # %%
 lab12.copies()
 

@@ -72,7 +72,6 @@ def _exercises() -> dict[str, Any]:
     walls = [round(_us(recording().small(kind, LAUNCHES).wall)) for kind in ("fp32", "bf16")]
     cards = [round(_us(recording().small(kind, DEPENDENT).queued)) for kind in ("fp32", "bf16")]
     (wall, twin_wall), (card, twin_card) = walls, cards
-    captured, served = capture.loop(*capture.WORKED)
     return {
         "share_wall_us": wall,
         "share_card_us": card,
@@ -87,13 +86,19 @@ def _exercises() -> dict[str, Any]:
         "share_twin_more": 100 * (twin_wall / twin_card - 1),
         "worked_batches": f"{capture.WORKED[0]}",
         "worked_sizes": f"{capture.WORKED[1]}",
-        "worked_captured": f"{captured}",
-        "worked_served": f"{served}",
-        "worked_until": capture.until(*capture.UNTIL_PROBES[0]),
-        "worked_launch": capture.UNTIL_PROBES[0][0],
-        "worked_between": capture.UNTIL_PROBES[0][1],
-        "worked_gain": capture.UNTIL_PROBES[0][2],
+        "worked_steps": f"{capture.loop(*capture.WORKED)}",
+        **_pays("pays", "until", capture.PAYS),
+        **_pays("pays_twin", "until_twin", capture.PAYS_TWIN),
     }
+
+
+def _pays(name: str, answer: str, given: tuple[float, float, float]) -> dict[str, float]:
+    launch, between, gain = given
+    found = {f"{name}_launch": launch, f"{name}_between": between, f"{name}_gain": gain, answer: capture.until(*given)}
+    found |= {f"{answer}_no_between": launch / gain, f"{answer}_no_gain": launch - between}
+    if answer == "until":
+        found |= {f"{answer}_multiplied": launch * gain - between, f"{answer}_both": (launch - between) / gain}
+    return found
 
 
 def _services() -> dict[str, Any]:

@@ -17,8 +17,17 @@ from course.lessons.lab12.recorded import NAMES, recording
 from course.lessons.lab12.who_waits import AFTER, MODELS, PLANS
 
 __all__ = [
-    "copies", "four_by_hand", "forms_of_our_model", "one_step_of_16", "pythons_part", "step_now", "ticket_graphs",
-    "two_timelines", "who_waits_for_whom",
+    "copies",
+    "every_size",
+    "forms_of_our_model",
+    "four_by_hand",
+    "one_step_of_16",
+    "pythons_part",
+    "step_now",
+    "ticket_graphs",
+    "two_timelines",
+    "where_tokens_are_chosen",
+    "who_waits_for_whom",
 ]  # fmt: skip
 
 
@@ -110,6 +119,24 @@ def copies() -> Table:
             found = recording().copy(kind, size)
             rows.append((f"{name}, {kind}", seconds(found["call"]), seconds(found["wall"])))
     return table(rows, recording().badge)
+
+
+def every_size() -> Table:
+    """From the end of one kernel to the end of the next, by form and size."""
+    rows: list[tuple[str, ...]] = [("terms", *(NAMES[form] for form in FORMS[1:]))]
+    for work in one_step.WORKS:
+        rows.append((f"{work:,}", *(f"{1e6 * recording().each(form, work):.2f} µs" for form in FORMS[1:])))
+    return table(rows, f"one of 200 kernels, or of 200 turns [{recording().badge}]")
+
+
+def where_tokens_are_chosen() -> Table:
+    """A step of the small model whose tokens the card or the program chooses."""
+    rows: list[tuple[str, ...]] = [("sequences", "step", "tokens chosen by the card", "by the program")]
+    for batch in python_part.BATCHES:
+        found = recording().host(batch)
+        values = (found["step"], found["token chosen on the card"], found["token chosen here"])
+        rows.append((str(batch), *(seconds(value) for value in values)))
+    return table(rows, f"our small model as a graph, until the program has them [{recording().badge}]")
 
 
 def four_by_hand() -> go.Figure:

@@ -98,7 +98,8 @@ class Bench:
     """Measures each setting: Python's part, and whole steps where there is a GPU."""
 
     def __init__(self, device: gpu.Device | None) -> None:
-        self._device, self._toy = device, None
+        self._device = device
+        self._toy: Toy | None = None
 
     def measuring(self, batch: int, launches: int) -> Measuring:
         """More with each part."""
