@@ -82,8 +82,6 @@ lab12.four_by_hand()
 # | $\ell$ | launch | µs | 6 | {{launch_us:.1f}} |
 # | $k$ | kernel | µs | 2 | {{kernel_us:.1f}} |
 # | $g$ | between two | µs | 0.5 | {{gap_us:.1f}} |
-# | $t$ | by launches | µs | {{hand_launched:.0f}} | {{sixteen_launched_us:.0f}} |
-# | $t$ | as a graph | µs | {{hand_graph:g}} | {{sixteen_graph_us:.0f}} |
 #
 # **While launches are shorter than kernels they cost nothing**: the card has a queue. So a graph gains nothing with the 8B;
 # graph, dependent launch and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
@@ -93,11 +91,11 @@ lab12.four_by_hand()
 #
 # **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Prompts have too many, and long kernels.
 #
-# **What else the program does.** A copy of 16 MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
+# **What else the program does.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
 # still under way then, so two buffers take turns. Tokens chosen on the card spare a copy of all logits.
 #
-# **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only ([lab 12,
-# deeper](12b_launch_overhead.ipynb)).
+# **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only. The deeper
+# notebook reads one.
 #
 # ## Exercises
 #
@@ -171,20 +169,21 @@ lab.recap("launches")
 lab.recap("persistent")
 
 # %% [markdown]
-# **Decide.** Llama-3.1-8B on an H200, 8 sequences a step, was started with `--enforce-eager` (no graphs) and
-# `--no-async-scheduling`. A TPOT of at most {{goal_ms:g}} ms is promised, and it is {{now_ms:.2f}}. Its timeline, simulated on recorded steps:
+# **Decide.** The 8B, 8 sequences a step, was started without graphs and with `--no-async-scheduling`. A TPOT of
+# {{goal_ms:g}} ms is promised; it is {{now_ms:.2f}}. Simulated on recorded steps:
 
 # %%
 lab12.two_timelines()
 
 # %% [markdown]
-# Take one flag out: `--enforce-eager`, `--no-async-scheduling`, or `--max-num-seqs` (8). Which? What would change your mind?
+# Set one of `--async-scheduling` (1 is on), `--max-cudagraph-capture-size` (the largest batch that is captured) and
+# `--max-num-seqs`. What would change your mind?
 
 # %%
-decision = None  # {"remove": "--flag"}
+decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
 # 1 ms of launches is hidden behind 3.9 ms of kernels; the plan of 0.4 ms is not.
-decision = {"remove": "--no-async-scheduling"}
+decision = {"--async-scheduling": 1}
 ### END SOLUTION
 
 # %%

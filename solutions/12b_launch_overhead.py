@@ -45,8 +45,8 @@ from course.lessons import lab12
 #           cuLaunchKernelEx       2.434ms        19.622us       0.000us          0.000us           320
 # ```
 #
-# 320 calls are 32 kernels a step. The kernels of a step take 86 µs together. A call takes 2.434 ms / 320 = 7.6 µs under the profiler; the
-# average of 19.6 has one call in it that waited for the profiler's own memory.
+# `320` calls are {{fused_kernels}} kernels a step, which take `86 µs` together. A call takes `2.434 ms / 320 = 7.6 µs` under the profiler; the
+# average of `19.6` has one call in it that waited for the profiler's own memory.
 #
 # And one of its kernels, as Nsight Compute wrote it (`--clock-control none`):
 #
@@ -67,15 +67,15 @@ from course.lessons import lab12
 #
 # | counter | what it means | here |
 # |---|---|---|
-# | `gpu__time_duration.sum` | how long the kernel ran, alone and with cold caches | 3.5 µs: a launch takes longer |
-# | `launch__grid_size`, `launch__waves_per_multiprocessor` | thread blocks, and how often they fill the card | 16 of 132 multiprocessors have one |
-# | `launch__occupancy_limit_registers`, `..._shared_mem` | blocks that fit on a multiprocessor, by what each needs | 2: registers |
-# | `sm__warps_active...sustained_active` | warps there, of the 64 that fit; more hide more latency | 10%; "at least 40%" is a rule for large grids |
-# | `sm__throughput`, `sm__pipe_fma_cycles_active` | how near to the most a multiprocessor can do | under 4%: nothing is computed to speak of |
-# | `dram__throughput` | memory, of the most | 1%: the weights are in the second cache |
-# | `lts__throughput` | the second cache (L2), of the most | 2% |
+# | `gpu__time_duration.sum` | how long the kernel ran, alone and with cold caches | `3.5 µs`: a launch takes longer |
+# | `launch__grid_size`, `launch__waves_per_multiprocessor` | thread blocks, and how often they fill the card | `16` of `132` multiprocessors have one |
+# | `launch__occupancy_limit_registers`, `..._shared_mem` | blocks that fit on a multiprocessor, by what each needs | `2`: registers |
+# | `sm__warps_active...sustained_active` | warps there, of the `64` that fit; more hide more latency | `10%`; "at least `40%`" is a rule for large grids |
+# | `sm__throughput`, `sm__pipe_fma_cycles_active` | how near to the most a multiprocessor can do | under `4%`: nothing is computed to speak of |
+# | `dram__throughput` | memory, of the most | `1%`: the weights are in the second cache |
+# | `lts__throughput` | the second cache (L2), of the most | `2%` |
 #
-# No counter is near 100%. **Such a kernel is bound by its own latency, and a step of such kernels by what lies between them.**
+# No counter is near its most. **Such a kernel is bound by its own latency, and a step of such kernels by what lies between them.**
 #
 # | AMD | what it means |
 # |---|---|
@@ -90,7 +90,7 @@ from course.lessons import lab12
 # | row | where |
 # |---|---|
 # | gaps on the timeline | lab 12, "A step of sixteen kernels" |
-# | graphs at small batch | lab 12, exercises 2 and 3 |
+# | graphs at small batch | lab 12, exercise 2 and exercise 3 |
 # | persistent kernel | lab 12, second prediction; `lm.load(device="cuda", form="persistent")` |
 # | graphs for prompts | lab 12, Explain and the quiz |
 # | pinned and double-buffered copies | below, and the quiz |
@@ -98,8 +98,8 @@ from course.lessons import lab12
 # | a core for the thread that launches | above, and the ticket |
 # | NVTX ranges | above |
 # | merges prepared before, copies within a card | the tokenizer's merges are a table made once: lab 01. A copy within a card (D2D) is a kernel like others; a cache in blocks needs none: lab 09 |
-# | fused queries, keys, values and RoPE | `kernels/skinny_gemm.cu`: 32 kernels a step in place of 57 |
-# | gaps below 2 ms between steps | a loose rule: 2 ms are half of a step of the 8B, and twenty steps of our model |
+# | fused queries, keys, values and RoPE | `kernels/skinny_gemm.cu`: {{fused_kernels}} kernels a step in place of {{library_kernels}} |
+# | gaps below `2 ms` between steps | a loose rule: that is half of a step of the 8B, and twenty steps of our model |
 
 # %% [markdown]
 # ## What it costs, by size
@@ -125,7 +125,7 @@ lab12.forms_of_our_model()
 lab12.where_tokens_are_chosen()
 
 # %% [markdown]
-# The program's choice waits for a copy of 2,048 logits a sequence; a vocabulary of 128,256 makes it 63 times as long.
+# The program's choice waits for a copy of {{vocabulary:,}} logits a sequence; a vocabulary of {{large_vocabulary:,}} makes it {{vocabularies:.0f}} times as long.
 #
 # ## Copies
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from course.lessons.lab12 import by_hand, capture, decision, one_step, sketch, tasks, ticket, who_waits
+from course.lessons.lab12 import by_hand, capture, decision, one_step, python_part, sketch, tasks, ticket, who_waits
 from course.lessons.lab12.on_device import DEPENDENT, GRAPH, LAUNCHES, PERSISTENT
 from course.lessons.lab12.recorded import recording
 
 SIZE = one_step.WORKS[0]
 MANY = sketch.COUNTS[-1]
-GIVEN = (sketch.ALONE_US, by_hand.LAUNCH, by_hand.KERNEL, by_hand.BETWEEN)
+GIVEN = (by_hand.LAUNCH, by_hand.KERNEL, by_hand.BETWEEN, who_waits.BATCH)
 LARGEST_COPY = 16 << 20
+LARGE_VOCABULARY = 128_256  # of the 8B
 
 
 def facts() -> dict[str, Any]:
@@ -25,7 +26,7 @@ def _us(seconds: float) -> float:
 
 def _steps() -> dict[str, Any]:
     card, counted = recording(), [recording().of_count(LAUNCHES, count) for count in (1, MANY)]
-    fp32, bf16 = (card.small(kind, LAUNCHES) for kind in ("fp32", "bf16"))
+    fp32, at_start = card.small("fp32", LAUNCHES), one_step.one_step(LAUNCHES, SIZE)
     best = card.small("bf16", DEPENDENT)
     return {
         "alone_us": sketch.ALONE_US,
@@ -38,11 +39,15 @@ def _steps() -> dict[str, Any]:
         "persistent_turn_us": _us(card.each(PERSISTENT, SIZE)),
         "graph_turn_us": _us(card.each(DEPENDENT, SIZE)),
         "gap_us": _us(card.each(GRAPH, SIZE)) - one_step.one_step(GRAPH, SIZE).kernel,
+        "idle_us": at_start.every - at_start.kernel,
+        "kernels_share": at_start.busy,
+        "fused_kernels": card.kernels("bf16"),
+        "library_kernels": card.kernels("fp32"),
+        "vocabulary": python_part.VOCABULARY,
+        "large_vocabulary": LARGE_VOCABULARY,
+        "vocabularies": LARGE_VOCABULARY / python_part.VOCABULARY,
         "busy": tasks.BUSY,
         "nearly_all": tasks.ALL,
-        "fp32_us": _us(fp32.wall),
-        "bf16_us": _us(bf16.wall),
-        "small_graph_us": _us(best.wall),
         "small_gain": fp32.wall / best.wall,
         "graph_alone_gain": fp32.wall / card.small("fp32", GRAPH).wall,
         "token_us": _us(card.persistent()),
@@ -51,7 +56,7 @@ def _steps() -> dict[str, Any]:
         "choose_us": _us(card.host(8)["token chosen here"] - card.host(8)["token chosen on the card"]),
         "pageable_ms": 1e3 * card.copy("pageable", LARGEST_COPY)["call"],
         "pinned_us": _us(card.copy("pinned", LARGEST_COPY)["call"]),
-        "pinned_ms": 1e3 * card.copy("pinned", LARGEST_COPY)["wall"],
+        "copy_mib": LARGEST_COPY >> 20,
     }
 
 
@@ -63,8 +68,6 @@ def _by_hand() -> dict[str, Any]:
         "launch_us": recording().toy(LAUNCHES, SIZE).queued * 1e6 / recording().launches,
         "kernel_us": one_step.one_step(LAUNCHES, SIZE).kernel,
         "sixteen": recording().launches,
-        "sixteen_launched_us": one_step.one_step(LAUNCHES, SIZE).wall,
-        "sixteen_graph_us": one_step.one_step(GRAPH, SIZE).wall,
     }
 
 
@@ -108,11 +111,12 @@ def _services() -> dict[str, Any]:
         "twin_goal_ms": decision.GOAL_TWIN_MS,
         "twin_plan_ms": decision.PLAN_TWIN_MS,
         "plan_ms": who_waits.PLAN_MS,
-        "now_ms": 1e3 * decision.without("").step,
-        "async_ms": 1e3 * decision.without(decision.BLOCKING).step,
-        "eager_ms": 1e3 * decision.without(decision.EAGER).step,
+        "now_ms": 1e3 * decision.with_flag("").step,
+        "async_ms": 1e3 * decision.with_flag(decision.ASYNC).step,
+        "eager_ms": 1e3 * decision.with_flag(decision.GRAPHS).step,
         "ticket_batch": ticket.BATCH,
         "ticket_busy": now.busy,
+        "ticket_program": now.program,
         "ticket_step_us": _us(now.step),
         "ticket_start_us": _us(now.start),
         "ticket_card_us": _us(now.card),
@@ -143,11 +147,9 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
 def claims() -> dict[str, bool]:
     """What the texts say beyond their numbers."""
     card, small = recording(), one_step.WORKS[:4]
-    kept = {flag: decision.without(flag).step for flag in (decision.EAGER, decision.BLOCKING)}
-    twin = {
-        flag: decision.without(flag, decision.SMALL, decision.PLAN_TWIN_MS).step
-        for flag in (decision.EAGER, decision.BLOCKING)
-    }
+    flags = (decision.GRAPHS, decision.ASYNC)
+    kept = {flag: decision.with_flag(flag).step for flag in flags}
+    twin = {flag: decision.with_flag(flag, decision.SMALL, decision.PLAN_TWIN_MS).step for flag in flags}
     return {
         "with small kernels a graph with dependent launch has the shortest step": all(
             one_step.shortest(work) == DEPENDENT for work in small
@@ -176,8 +178,8 @@ def claims() -> dict[str, bool]:
             and card.copy("pageable", LARGEST_COPY)["call"] > 0.9 * card.copy("pageable", LARGEST_COPY)["wall"]
         ),
         "one flag alone keeps the decision's promise, and the other its twin's": bool(
-            kept[decision.BLOCKING] <= decision.GOAL_MS / 1e3 < kept[decision.EAGER]
-            and twin[decision.EAGER] <= decision.GOAL_TWIN_MS / 1e3 < twin[decision.BLOCKING]
+            kept[decision.ASYNC] <= decision.GOAL_MS / 1e3 < kept[decision.GRAPHS]
+            and twin[decision.GRAPHS] <= decision.GOAL_TWIN_MS / 1e3 < twin[decision.ASYNC]
         ),
         "the ticket's card computes for six tenths beside a core that never rests": bool(
             0.57 < ticket.now().busy < 0.63 and ticket.now().program > 0.99

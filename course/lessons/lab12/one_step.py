@@ -68,5 +68,4 @@ def rows(found: OneStep) -> list[tuple[str, ...]]:
         ("step, by the program's clock", f"{found.wall:.0f} µs"),
         ("one kernel, alone", f"{found.kernel:.1f} µs"),
         ("from end to end of two", f"{found.every:.1f} µs"),
-        ("calls of the program", f"{len(found.calls)}"),
     ]

@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(CAPTURE, "lambda batch: bisect_left(sorted(sizes), batch))\n\n\ndef _counted",
            "lambda batch: bisect_left(sorted(sizes), batch + 1))\n\n\ndef _counted", BOUNDARY),
     Mutant(DECISION, "GOAL_MS, GOAL_TWIN_MS = 4.1", "GOAL_MS, GOAL_TWIN_MS = 3.1", CONSTANT),
-    Mutant(DECISION, "DURING if flag == BLOCKING else AFTER", "AFTER if flag == BLOCKING else DURING", COMPARISON),
+    Mutant(DECISION, "DURING if flag == ASYNC else AFTER", "AFTER if flag == ASYNC else DURING", COMPARISON),
     Mutant(TICKET, "PLAN_MS, BATCH = 0.02", "PLAN_MS, BATCH = 0.2", CONSTANT),
     Mutant(HAND, "max((number + 1) * LAUNCH, ended)", "max(number * LAUNCH, ended)", BOUNDARY),
     Mutant(SKETCH, "ALONE_US = 18", "ALONE_US = 28", CONSTANT),

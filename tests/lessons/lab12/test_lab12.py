@@ -80,15 +80,16 @@ def test_the_decision_holds_around_its_load(plan, batch):
 
 
 def test_the_answers_of_the_decision():
-    assert decision.kept({"remove": "--no-async-scheduling"}) == "the promise holds"
-    assert decision.kept({"remove": "no_async_scheduling"}) == "the promise holds"
-    assert decision.kept({"remove": "--enforce-eager"}) == "too long, without --enforce-eager"
-    assert decision.kept_twin({"remove": "--enforce-eager"}) == "the promise holds"
-    assert decision.kept_twin({"remove": "--max-num-seqs"}) == "nothing changes"
+    assert decision.kept({"--async-scheduling": 1}) == decision.kept({"async_scheduling": "1"}) == "the promise holds"
+    assert decision.kept({"--max-cudagraph-capture-size": 8}) == "too long, with --max-cudagraph-capture-size"
+    assert decision.kept_twin({"--max-cudagraph-capture-size": 8}) == "the promise holds"
+    assert decision.kept_twin({"--async-scheduling": 1}) == "too long, with --async-scheduling"
+    assert decision.kept_twin({"--max-num-seqs": 64}) == decision.kept({"--async-scheduling": 0}) == "nothing changes"
     with pytest.raises(NotImplementedError):
-        decision.kept({"remove": None})
-    for wrong, said in ((3, "give a dictionary"), ({"remove": "--quick"}, "no flag of this service"),
-                        ({"keep": "--enforce-eager"}, "one flag to remove")):  # fmt: skip
+        decision.kept({"--async-scheduling": None})
+    for wrong, said in ((3, "give a dictionary"), ({"--quick": 1}, "none of the flags of the question"),
+                        ({"--async-scheduling": True}, "1 is on, 0 is off"), ({"--max-num-seqs": -1}, "a whole number"),
+                        ({"--async-scheduling": 1, "--max-num-seqs": 1}, "choose one flag")):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             decision.kept(wrong)
 
