@@ -159,8 +159,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. A launch costs microseconds of the program; it matters where kernels are as short.
-# 2. Graph mode spares launches, async scheduling hides the plan: look which of them the card waits for.
-# 3. A persistent kernel spares the host, not the waiting behind each step.
+# 2. Graph mode spares launches, async scheduling hides the plan.
+# 3. A persistent kernel spares the host, not the wait behind each step.
 
 # %%
 lab.recap("launches")
@@ -193,4 +193,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Next:** NVIDIA, *CUDA C++ Programming Guide: CUDA Graphs; Programmatic Dependent Launch*; lab 13.
+# **Next:** NVIDIA, *CUDA Programming Guide: CUDA Graphs*; lab 13.
