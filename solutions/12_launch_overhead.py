@@ -56,7 +56,7 @@ lab12.who_waits_for_whom()
 # ## Measure
 #
 # Python's own part of a step, **recorded** beside the card and **measured** here. Without a GPU a launch is a call that does
-# nothing, and says nothing of a card; with one, whole steps are measured too.
+# nothing; with one, whole steps are measured too.
 
 # %% tags=["nbval-ignore-output"]
 lab12.pythons_part()
@@ -86,12 +86,12 @@ lab12.four_by_hand()
 # **While launches are shorter than kernels they cost nothing**: the card has a queue. So a graph gains nothing with the 8B;
 # graph, dependent launch and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
 #
-# **A persistent kernel still waits**: behind each step its blocks meet, which takes as long as from kernel to kernel. It spares the host.
+# **A persistent kernel still waits**: behind each step its blocks meet, which takes as long as from kernel to kernel.
 # Our model as one kernel takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}: it keeps its numbers in shared memory. For 8 sequences it takes {{eight_us:.0f}}.
 #
 # **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Prompts have too many, and long kernels.
 #
-# **What else the program does.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
+# **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
 # still under way then, so two buffers take turns. Tokens chosen on the card spare a copy of all logits.
 #
 # **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only. The deeper
