@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,20 +15,19 @@ from course.base.settings import quote, whole
 from course.cli import build
 from course.cli.common import AsTyped
 from course.cli.simulate import simulate
-from course.engine.metrics import meets_slos, percentiles
+from course.engine.fleet import FleetRun, part
 from course.engine.run import Run
-from course.engine.serving import serve
+from course.engine.serving import Engine, serve
+from course.memory.kvcache import KVCache
+from course.policies import Policy
 from course.workload import SLO, Workload
 from course.workload.slo import of_requests
-from course.workload.workload import PER_REQUEST
 
 Promises = Mapping[str, Mapping[str, float]]
 """Class -> metric -> seconds; the class "" is whoever is in no other."""
 FIXED = ("trace", "format", "sort", "on_error", "request_class", "policy_file")
 """Options that say what is served: they have one value in a sweep."""
 OTHER = ("ctx", "as_json", "group_by", "warmup", "seed", "ttft_slo_ms", "tpot_slo_ms", "e2e_slo_ms")
-METRICS = ("ttft", "tpot", "e2e", "queue_wait")
-STATISTICS = ("mean", "p50", "p95", "p99")
 OF_LOAD = (*build.SYNTHETIC, "trace", "format", "sort", "on_error", "head", "scale_rate", "max_concurrency")
 
 
@@ -88,8 +87,8 @@ class Simulated:
                     f"{cards} cards are no whole number of replicas of {ranks}: --tensor-parallel-size divides"
                 )
             cache_, _ = build.cache(asked, set(given), load)
-            runs = [build.served(serve, part, policy, timing, cache_, asked) for part in dealt(load, cards // ranks)]
-            return numbers(runs, cards, self.prices.get(asked["gpu"]))
+            run = served(load, policy, timing, cache_, cards // ranks, asked)
+            return numbers(run, cards, self.prices.get(asked["gpu"]))
 
 
 @lru_cache(maxsize=2)
@@ -115,8 +114,7 @@ def reordered(load: Workload, seed: int) -> Workload:
     if load.after is not None or load.prefix is not None:
         raise AsTyped("these requests follow from one another, so that they have one order: use --seeds 1")
     order = np.random.default_rng(seed).permutation(len(load))
-    columns = {name: getattr(load, name) for name in PER_REQUEST if name != "arrival"}
-    return replace(load, **{name: _rows(column, order) for name, column in columns.items() if column is not None})
+    return replace(part(replace(load, arrival=np.zeros(len(load))), order), arrival=load.arrival)
 
 
 def promised(load: Workload, slos: Promises) -> Workload:
@@ -132,54 +130,24 @@ def promised(load: Workload, slos: Promises) -> Workload:
     return replace(load, slo=of_requests(of, len(load), load.class_))
 
 
-def dealt(load: Workload, replicas: int) -> list[Workload]:
-    """The requests of each replica, dealt out in turn. ValueError where one's arrival depends on another's answer."""
+def served(load: Workload, policy: Policy, timing: Any, cache_: KVCache | None, replicas: int, asked: Any) -> Run:
+    """One Run of so many replicas that get the requests in turn, as a `Fleet` with its round robin serves them, sooner.
+
+    ValueError where one's arrival depends on another's answer.
+    """
     if replicas == 1:
-        return [load]
+        return build.served(serve, load, policy, timing, cache_, asked)
     if load.after is not None or load.max_concurrency is not None:
         raise AsTyped("users who wait for answers cannot be dealt out to replicas: use one, or requests at a rate")
-    columns = {name: column for name in PER_REQUEST if (column := getattr(load, name)) is not None}
-    parts = [range(first, len(load), replicas) for first in range(min(replicas, len(load)))]
-    return [replace(load, **{name: _rows(column, rows) for name, column in columns.items()}) for rows in parts]
+    rows = [np.arange(first, len(load), replicas) for first in range(min(replicas, len(load)))]
+    parts = [(build.served(serve, part(load, of), policy, timing, cache_, asked), of) for of in rows]
+    return FleetRun(load, [Engine(policy, timing, cache_)] * replicas, parts)
 
 
-def _rows(column: Any, rows: Iterable[int]) -> Any:
-    return column[np.asarray(rows)] if isinstance(column, np.ndarray) else tuple(column[row] for row in rows)
-
-
-def numbers(runs: Sequence[Run], cards: int, price: float | None) -> dict[str, Any]:
-    """The replicas' runs as one: rates, percentiles [s], shares within the SLOs, and per card or dollar."""
-    begin = min(float(run.arrival.min()) for run in runs)
-    seconds = max(float(run.response.max()) for run in runs) - begin
-    requests = sum(map(len, runs))
-    met = [meets_slos(run) for run in runs]
-    goodput = float(sum(one.sum() for one in met)) / seconds
-    found: dict[str, Any] = {
-        "requests": requests,
-        "makespan": seconds,
-        "requests_per_second": requests / seconds,
-        "output_tokens_per_second": sum(int(run.workload.output_tokens.sum()) for run in runs) / seconds,
-        "goodput": goodput,
-        "cards": cards,
-        "goodput_per_card": goodput / cards,
-    }
+def numbers(run: Run, cards: int, price: float | None) -> dict[str, Any]:
+    """The summary, and the goodput of a card and of a dollar."""
+    found = run.summary()
+    found |= {"cards": cards, "goodput_per_card": found["goodput"] / cards}
     if price is not None:
-        found |= {"dollars_per_hour": cards * price, "goodput_per_dollar": 3600 * goodput / (cards * price)}
-    for metric in METRICS:
-        values = percentiles(np.concatenate([getattr(run, metric) for run in runs]))
-        found |= {f"{metric}_{statistic}": values[statistic] for statistic in STATISTICS}
-    gaps, weights = zip(*(run.itl_weighted for run in runs), strict=True)
-    values = percentiles(np.concatenate(gaps), np.concatenate(weights))
-    found |= {f"itl_{statistic}": values[statistic] for statistic in STATISTICS}
-    found["preemptions"] = sum(int(run.preempted.sum()) for run in runs)
-    peaks = [float(run.steps.blocks.max()) / run.cache.num_blocks for run in runs if run.cache is not None]
-    found["kv_peak"] = max(peaks, default=float("nan"))
-    if runs[0].workload.slo is not None:
-        every = np.concatenate(met)
-        found["share_within_slo"] = float(every.mean())
-        labels = [run.workload.class_ for run in runs if run.workload.class_ is not None]
-        if labels:
-            of = np.concatenate(labels)
-            for name in np.unique(of).tolist():
-                found[f"share_within_slo_class_{name}"] = float(every[of == name].mean())
+        found |= {"dollars_per_hour": cards * price, "goodput_per_dollar": 3600 * found["goodput"] / (cards * price)}
     return found

@@ -19,7 +19,7 @@ from course.engine.steps import Steps
 from course.policies.base import Limits, Request, fresh
 from course.workload import Workload
 
-LABELS = ("class_", "tenant", "guess", "tags", "deadline", "slo", "prefix")
+LABELS = ("class_", "tenant", "guess", "tags", "deadline", "slo", "patience", "prefix")
 
 
 class Replica:
@@ -233,5 +233,10 @@ def _merged(load: Workload, parts: Sequence[tuple[Run, np.ndarray]]) -> Log:
         budgets=tuple(
             (step + int(n), budget) for log, n in zip(logs, first, strict=False) for step, budget in log.budgets
         ),
+        left={
+            int(of[row]): left._replace(step=left.step + int(n))
+            for log, n, (_, of) in zip(logs, first, parts, strict=False)
+            for row, left in log.left.items()
+        },
         **rows,
     )

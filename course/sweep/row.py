@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, reason
+from course.base.threads import one_thread
 from course.engine.run import Run
 from course.sweep.grid import Setting, Settings
 
@@ -93,8 +94,9 @@ def run_one(name: str, design: Design, settings: Settings, seed: int) -> Row:
     """
     begin, summary, refused, failed = time.thread_time(), {}, None, False
     try:
-        found = design(seed=seed, **settings)
-        summary = _numbers(found.summary() if isinstance(found, Run) else found)
+        with one_thread():  # several add up in another order: the last bit would say how many cores there are
+            found = design(seed=seed, **settings)
+            summary = _numbers(found.summary() if isinstance(found, Run) else found)
     except ValueError as error:
         refused = " ".join(str(error).split()) or "it was refused without a sentence"
     except Exception as error:  # a stranger's code: two hundred other runs must not pay for it

@@ -13,7 +13,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from course import KVCache, Workload, lengths, policies, serve, steptime, traces
+from course import Workload, serve, traces
 from course.cli import app, sweep_design, sweep_words
 from course.figures import sweep as figures
 from course.sweep import OneProcess, rows_file
@@ -51,7 +51,7 @@ def test_the_numbers_are_those_of_course_simulate(course):
     row = found["rows"][1]
     assert row["seed"] == 1 and row["settings"] == {"rate": 20.0, "num_requests": 40, "max_num_seqs": 8}
     same = [name for name in row["summary"] if name in run["summary"]]
-    assert len(same) == 28 and all(row["summary"][name] == run["summary"][name] for name in same)
+    assert set(run["summary"]) <= set(same) and all(row["summary"][name] == run["summary"][name] for name in same)
     assert found["designs"][0]["seeds"] == 2 and found["front"]["settings"] == [row["settings"]]
 
 
@@ -334,14 +334,3 @@ def test_the_command_runs_on_a_dask_cluster(course, tmp_path):
         found = course(*SMALL[:-2], *SLOTS, "--json", "--out", "other.jsonl", "--scheduler", cluster.scheduler_address)
     rows = json.loads(found.stdout)["rows"]
     assert [row | {"cpu_seconds": 0} for row in rows] == [row | {"cpu_seconds": 0} for row in here]
-
-
-STEP, CACHE, LENGTHS = steptime.PowerLaw(t0=0.01, c=0, alpha=1), KVCache(100), lengths.lognormal(10, 1.0)
-
-
-def test_dealt_requests_keep_their_labels():
-    load = Workload([0.0, 1.0, 2.0], [5, 6, 7], [1, 2, 3], class_=["a", "b", "a"], tags=[("x",), ("y",), ("z",)])
-    first, second = sweep_design.dealt(load, 2)
-    assert first.class_.tolist() == ["a", "a"] and second.tags == (("y",),) and first.prompt_tokens.tolist() == [5, 7]
-    assert len(sweep_design.dealt(load, 9)) == 3, "a card that gets nobody serves nobody"
-    assert serve(first, policies.Continuous(4, 64), STEP, CACHE).makespan > 2

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from course.sweep import OneProcess, Table, from_pool, process_pool, rows_file, running, sweep
 from course.sweep.grid import settings_of
@@ -83,6 +84,15 @@ def test_rows_are_the_same_from_a_dask_cluster(table, tmp_path):
         n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path)
     ) as cluster:
         assert sweep(designs.served, GRID, seeds=3, executor=on_dask(cluster.scheduler_address)) == table
+
+
+def test_the_last_bit_does_not_depend_on_the_cores():
+    """A BLAS adds up 200,000 products in as many parts as it has threads."""
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        alone = [designs.adds(seed=seed, number=200_000)["sum"] for seed in range(5)]
+    with threadpoolctl.threadpool_limits(4, user_api="blas"):
+        found = sweep(designs.adds, {"number": [200_000]}, seeds=5, executor=OneProcess())
+    assert [row.summary["sum"] for row in found] == alone
 
 
 def test_what_json_lacks_is_none_and_what_numpy_has_is_plain(tmp_path):
