@@ -50,7 +50,9 @@ def _kept(answer: Any, model: str, plan_ms: float, goal_ms: float) -> str:
         raise ValueError(f"{flag} is {value!r}: {allowed}")
     if flag == GRAPHS and value != who_waits.BATCH:
         return "steps are launched" if value < who_waits.BATCH else "graphs that nobody needs take memory"
-    if flag == SLOTS or not value:
+    if flag == SLOTS:
+        return "slots are no limit here"
+    if not value:
         return "nothing changes"
     if 1e3 * with_flag(flag, model, plan_ms).step <= goal_ms:
         return "the promise holds"

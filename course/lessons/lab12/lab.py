@@ -10,10 +10,9 @@ from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.explore.live import MeasuringExplorer
 from course.explore.table import Table, table
-from course.figures.words import seconds
 from course.lessons.lab12 import by_hand, figures, one_step, python_part, ticket, who_waits
 from course.lessons.lab12.on_device import DEPENDENT, FORMS, GRAPH, LAUNCHES
-from course.lessons.lab12.recorded import NAMES, recording
+from course.lessons.lab12.recorded import NAMES, brief, recording
 from course.lessons.lab12.who_waits import AFTER, MODELS, PLANS
 
 __all__ = [
@@ -36,8 +35,8 @@ def step_now() -> Table:
     now, card = recording().small("fp32", LAUNCHES), recording().small("fp32", DEPENDENT).queued
     rows = [
         ("", "one sequence"),
-        ("a step", seconds(now.wall)),
-        ("its kernels, one behind the other", seconds(card)),
+        ("a step", brief(now.wall)),
+        ("its kernels, one behind the other", brief(card)),
         ("kernels", f"{recording().kernels('fp32')}"),
     ]
     return table(rows, f"our small model in fp32 [{recording().badge}]")
@@ -106,8 +105,8 @@ def forms_of_our_model() -> Table:
         ("bf16", GRAPH, "bf16, a graph"),
         ("bf16", DEPENDENT, "bf16, a graph, dependent launch"),
     ):
-        rows.append((name, *(seconds(recording().small(kind, form, batch).wall) for batch in (1, 8, 32))))
-    rows.append(("one persistent kernel, a token", *(seconds(recording().persistent(batch)) for batch in (1, 8, 32))))
+        rows.append((name, *(brief(recording().small(kind, form, batch).wall) for batch in (1, 8, 32))))
+    rows.append(("one persistent kernel, a token", *(brief(recording().persistent(batch)) for batch in (1, 8, 32))))
     return table(rows, f"until the program knows [{recording().badge}]")
 
 
@@ -117,7 +116,7 @@ def copies() -> Table:
     for size, name in ((4_096, "4 KiB"), (1 << 20, "1 MiB"), (16 << 20, "16 MiB")):
         for kind in ("pageable", "pinned"):
             found = recording().copy(kind, size)
-            rows.append((f"{name}, {kind}", seconds(found["call"]), seconds(found["wall"])))
+            rows.append((f"{name}, {kind}", brief(found["call"]), brief(found["wall"])))
     return table(rows, recording().badge)
 
 
@@ -135,7 +134,7 @@ def where_tokens_are_chosen() -> Table:
     for batch in python_part.BATCHES:
         found = recording().host(batch)
         values = (found["step"], found["token chosen on the card"], found["token chosen here"])
-        rows.append((str(batch), *(seconds(value) for value in values)))
+        rows.append((str(batch), *(brief(value) for value in values)))
     return table(rows, f"our small model as a graph, until the program has them [{recording().badge}]")
 
 

@@ -13,14 +13,13 @@ import numpy as np
 
 from course import gpu
 from course.explore.live import Measuring
-from course.figures.words import seconds
 from course.gpu import cpu
 from course.gpu.errors import FAILS, not_measured
 from course.gpu.plain import PlainDevice
 from course.gpu.queues import queue
 from course.gpu.transformer import Llama, Shape, Step
 from course.lessons.lab12.on_device import DEPENDENT, LAUNCHES, Toy
-from course.lessons.lab12.recorded import NAMES, recording
+from course.lessons.lab12.recorded import NAMES, brief, recording
 
 INPUTS, STARTING, CHOOSING = PARTS = ("sending inputs", "starting kernels", "choosing tokens")
 BATCHES, VOCABULARY, WORK = (1, 8, 32), 2_048, 1_024
@@ -123,11 +122,11 @@ class Bench:
 def rows(found: Part) -> list[tuple[str, ...]]:
     """The parts there and here."""
     shown: list[tuple[str, ...]] = [("", "beside an H200, recorded")]
-    shown += [(name, seconds(found.recorded[name])) for name in PARTS]
+    shown += [(name, brief(found.recorded[name])) for name in PARTS]
     if found.here:
         shown = [(*shown[0], f"{found.where}, measured")] + [
-            (*row, seconds(found.here[row[0]]) if row[0] in found.here else "-") for row in shown[1:]
+            (*row, brief(found.here[row[0]]) if row[0] in found.here else "-") for row in shown[1:]
         ]
     for form, spent in found.steps.items():
-        shown.append((f"whole step, {NAMES[form]}", "", seconds(spent)))
+        shown.append((f"whole step, {NAMES[form]}", "", brief(spent)))
     return shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from course.figures.words import seconds
 from course.gpu.ops.generate import FEW
 from course.lessons.lab12.on_device import DEPENDENT, GRAPH, LAUNCHES, PERSISTENT, Spent
 from course.steptime import files
@@ -69,6 +70,11 @@ class Recorded(files.Recording):
     def copy(self, kind: str, size: int) -> dict[str, float]:
         """Seconds until the call of a copy to the card returns, and until it is done. kind: pageable or pinned."""
         return self._found["host"]["copies"][f"{kind} {size}"]
+
+
+def brief(value: float) -> str:
+    """Seconds for people, below a millisecond as microseconds."""
+    return f"{1e6 * value:.3g} µs" if value < 0.9995e-3 else seconds(value)
 
 
 def _spent(found: dict[str, Any]) -> Spent:

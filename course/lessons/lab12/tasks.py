@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from course.explore.tasks import Settings
-from course.figures.words import seconds
 from course.lessons.lab12 import one_step as steps
 from course.lessons.lab12 import who_waits
 from course.lessons.lab12.on_device import DEPENDENT, LAUNCHES, PERSISTENT
 from course.lessons.lab12.one_step import OneStep
-from course.lessons.lab12.recorded import LARGE, SMALL, recording
+from course.lessons.lab12.recorded import LARGE, SMALL, brief, recording
 from course.lessons.lab12.who_waits import AFTER, GRAPH, PLAN_MS, Waits
 
 BUSY, ALL, HALF = 0.9, 0.985, 0.5
@@ -123,13 +122,13 @@ def two(settings: Settings, result: Waits) -> Mapping[str, Any]:
     """What the answers name."""
     launched = who_waits.spent(result.model, LAUNCHES).host
     return {
-        "waits": seconds(result.step - result.card),
-        "plan": seconds(result.plan),
-        "step": seconds(result.step),
+        "waits": brief(result.step - result.card),
+        "plan": brief(result.plan),
+        "step": brief(result.step),
         "busy": f"{result.busy:.0%}",
         "program": f"{result.program:.0%}",
-        "card": seconds(result.card),
-        "launched": seconds(launched),
-        "graph": seconds(who_waits.waits(LARGE, GRAPH, AFTER).step),
-        "before": seconds(who_waits.waits(LARGE, LAUNCHES, AFTER).step),
+        "card": brief(result.card),
+        "launched": brief(launched),
+        "graph": brief(who_waits.waits(LARGE, GRAPH, AFTER).step),
+        "before": brief(who_waits.waits(LARGE, LAUNCHES, AFTER).step),
     }

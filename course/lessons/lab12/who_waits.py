@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from course.engine.step import Step
-from course.figures.words import seconds
 from course.lessons.lab12.on_device import DEPENDENT, LAUNCHES, Spent
-from course.lessons.lab12.recorded import LARGE, SMALL, recording
+from course.lessons.lab12.recorded import LARGE, SMALL, brief, recording
 from course.steptime import with_host
 
 BATCH = 8
@@ -77,9 +76,9 @@ def rows(found: Waits) -> list[tuple[str, ...]]:
     """What the table shows."""
     return [
         ("", found.model),
-        ("a step", seconds(found.step)),
-        ("the card computes", f"{seconds(found.card)}, {found.busy:.0%}"),
-        ("starting its kernels", seconds(found.start)),
+        ("a step", brief(found.step)),
+        ("the card computes", f"{brief(found.card)}, {found.busy:.0%}"),
+        ("starting its kernels", brief(found.start)),
         ("the program computes", f"{found.program:.0%}"),
         ("tokens/s", f"{found.speed:,.0f}"),
     ]

@@ -84,7 +84,8 @@ def test_the_answers_of_the_decision():
     assert decision.kept({"--max-cudagraph-capture-size": 8}) == "too long, with --max-cudagraph-capture-size"
     assert decision.kept_twin({"--max-cudagraph-capture-size": 8}) == "the promise holds"
     assert decision.kept_twin({"--async-scheduling": 1}) == "too long, with --async-scheduling"
-    assert decision.kept_twin({"--max-num-seqs": 64}) == decision.kept({"--async-scheduling": 0}) == "nothing changes"
+    assert decision.kept_twin({"--max-num-seqs": 64}) == "slots are no limit here"
+    assert decision.kept({"--async-scheduling": 0}) == "nothing changes"
     with pytest.raises(NotImplementedError):
         decision.kept({"--async-scheduling": None})
     for wrong, said in ((3, "give a dictionary"), ({"--quick": 1}, "none of the flags of the question"),
