@@ -112,6 +112,12 @@ def prompts(draw: random.Random) -> tuple[Any, ...]:
     return prompt, kept, block
 
 
+def captures(draw: random.Random) -> tuple[Any, ...]:
+    """Batches of some steps, and sizes of graphs in any order."""
+    sizes = draw.sample([1, 2, 4, 8, 16, 24, 32], draw.randint(1, 5))
+    return [draw.randint(1, 40) for _ in range(draw.randint(1, 12))], sizes
+
+
 def verifications(draw: random.Random) -> tuple[Any, ...]:
     """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
     plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
@@ -147,6 +153,7 @@ DRAWS = {
     ("10", "lookup"): prompts,
     ("11", "edges"): prompt_lengths,
     ("11", "pack"): ragged,
+    ("12", "loop"): captures,
     ("13", "how_many"): verifications,
     ("14", "route"): engines,
     ("16", "felt"): plans,
