@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m course.d
         print(f"JupyterLab cannot be started ({error}): `course doctor` says what is missing.", file=sys.stderr)
         return 1
     _set_up(labs, mine)
+    interrupt.outlive_connections()
     arguments = jupyter_arguments(mine, extra, start)
     if HUB in os.environ:  # a hub's server asks for its first page here, and a hub that names one is not overruled
         os.environ.setdefault("JUPYTERHUB_DEFAULT_URL", value_of(FIRST_PAGE, arguments) or "/lab")

@@ -114,7 +114,9 @@ class Learner:
         return requests.request(method, address, headers=login, timeout=PATIENCE, allow_redirects=False, **extra)
 
     def _xsrf(self, path: str) -> str:
-        return next(cookie.value or "" for cookie in self.http.cookies if cookie.name == "_xsrf" and cookie.path == path)
+        return next(
+            cookie.value or "" for cookie in self.http.cookies if cookie.name == "_xsrf" and cookie.path == path
+        )
 
 
 @contextmanager

@@ -31,5 +31,9 @@ c.JupyterHub.cleanup_proxy = False
 # What the idle culler may do, and nothing else.
 c.JupyterHub.services = [{"name": "culler", "api_token": os.environ["HUB_CULLER"]}]
 c.JupyterHub.load_roles = [
-    {"name": "culler", "services": ["culler"], "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"]}
+    {
+        "name": "culler",
+        "services": ["culler"],
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+    }
 ]

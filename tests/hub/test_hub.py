@@ -52,7 +52,9 @@ def test_everybody_finds_their_own_labs_under_their_own_address(learners: list[L
     for learner in learners:
         listed = learner.asks("api/contents").json()["content"]
         assert names <= {entry["name"] for entry in listed} and "START.md" in {entry["name"] for entry in listed}
-        assert (learner.home / "my-labs" / LAB).read_bytes() == next(lab for lab in labs if lab.name == LAB).read_bytes()
+        assert (learner.home / "my-labs" / LAB).read_bytes() == next(
+            lab for lab in labs if lab.name == LAB
+        ).read_bytes()
         page = learner.http.get(learner.url, timeout=60)
         assert page.url.startswith(f"{learner.url}lab/tree/START.md"), page.url
     servers = [processes(learner.home) for learner in learners]
@@ -175,9 +177,12 @@ def test_thirty_move_sliders_at_once(learners: list[Learner], labs: list[Path]) 
         for kernel in learner.asks("api/kernels").json():
             learner.asks(f"api/kernels/{kernel['id']}", method="DELETE")
 
+    few = asyncio.Semaphore(BROWSERS)
+
     async def one(learner: Learner, gate: asyncio.Barrier, seconds: dict[str, list[float]]) -> Kernel:
-        kernel = await opened(learner)
-        seconds["first_widget_s"].append(await whole_lab(kernel, lab))
+        async with few:  # two cores cannot start thirty kernels within the time that a server waits for one
+            kernel = await opened(learner)
+            seconds["first_widget_s"].append(await whole_lab(kernel, lab))
         await gate.wait()  # everybody moves at the same time
         if learner is learners[0]:
             seconds["cpu_before"] = [sum(cpu_s(pid) for one in learners for pid in processes(one.home))]
@@ -193,7 +198,8 @@ def test_thirty_move_sliders_at_once(learners: list[Learner], labs: list[Path]) 
         return kernel
 
     async def everybody() -> dict[str, list[float]]:
-        gate, seconds = asyncio.Barrier(len(learners)), {"first_widget_s": [], "move_s": []}
+        gate = asyncio.Barrier(len(learners))
+        seconds: dict[str, list[float]] = {"first_widget_s": [], "move_s": []}
         kernels = await asyncio.gather(*(one(learner, gate, seconds) for learner in learners))
         seconds["cpu_after"] = [sum(cpu_s(pid) for one in learners for pid in processes(one.home))]
         for kernel in kernels:
@@ -209,5 +215,6 @@ def test_thirty_move_sliders_at_once(learners: list[Learner], labs: list[Path]) 
     FIGURES["cpu_s_a_move"] = round(cpu / moves, 3)
     waits = sorted(seconds["move_s"])
     FIGURES["move_s"] = {"median": waits[moves // 2], "p95": waits[int(0.95 * moves)], "max": waits[-1]}
-    FIGURES["thirty_at_once_first_widget_s"] = [min(seconds["first_widget_s"]), max(seconds["first_widget_s"])]
+    shown = sorted(seconds["first_widget_s"])
+    FIGURES["five_at_a_time_first_widget_s"] = {"median": shown[len(shown) // 2], "max": shown[-1]}
     assert all(progress_of(learner) == {} for learner in learners[BROWSERS:])
