@@ -25,6 +25,7 @@ class Kernel:
     learner: Learner
     number: str
     socket: WebSocketClientConnection
+    messages: asyncio.Queue[str | bytes | None]
     sliders: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     first_view: float = 0.0
@@ -47,7 +48,7 @@ class Kernel:
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
         await self.socket.write_message(json.dumps(message))
         while True:
-            got = await self.socket.read_message()
+            got = await self.messages.get()
             if got is None:
                 raise ConnectionError(f"{self.learner.name}: the connection to the kernel has ended")
             if isinstance(got, bytes):  # with buffers, which nobody here looks at
@@ -77,7 +78,10 @@ async def opened(learner: Learner) -> Kernel:
     address = f"{learner.url.replace('http', 'ws', 1)}api/kernels/{number}/channels"
     login = {"Authorization": f"token {learner.token}"}
     request = HTTPRequest(address, headers=login, request_timeout=300, connect_timeout=300)
-    return Kernel(learner, number, await websocket_connect(request, max_message_size=2**28))
+    # Read as they come: a client that lets them lie answers no ping, and the server hangs up.
+    messages: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+    socket = await websocket_connect(request, max_message_size=2**28, on_message_callback=messages.put_nowait)
+    return Kernel(learner, number, socket, messages)
 
 
 async def whole_lab(kernel: Kernel, lab: Path) -> float:
