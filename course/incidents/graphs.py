@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from course.figures import theme
 from course.figures.operator import four_graphs
+from course.figures.parts import MARGIN, Part, note
 from course.incidents import page, scenes
 from course.incidents.page import Seen
 
@@ -36,11 +37,19 @@ def graphs(seen: Seen) -> Graphs:
     )
 
 
-def figure(id: str, seed: int = 0) -> dict[str, Any]:
-    """The figure, as Plotly has it: before and after the repair. Raises KeyError: no such incident."""
+def figure(id: str, seed: int = 0, *, height: int = 400) -> go.Figure:
+    """Before and after the repair, on one time. Raises KeyError: there is no such incident."""
     found = [graphs(scenes.SCENES[id](repaired, seed)) for repaired in (False, True)]
-    panels = [("running [requests]", lambda one: one.running), ("waiting [requests]", lambda one: one.waiting),
-              ("tokens/s", lambda one: one.tokens), ("KV usage [%]", lambda one: one.usage)]  # fmt: skip
-    runs = [("before", theme.NOTE, found[0]), ("after", theme.MARK, found[1])]
-    data, notes, axes = four_graphs(panels, runs, max(float(one.at[-1]) for one in found))
-    return {"data": data, "layout": {**axes, "annotations": notes}}
+    panels = (
+        ("running [requests]", lambda one: one.running),
+        ("waiting in the engine [requests]", lambda one: one.waiting),
+        ("output [tokens/s]", lambda one: one.tokens),
+        ("KV usage [%]", lambda one: one.usage),
+    )
+    runs = (("before", "wasted", found[0]), ("after the repair", "waiting", found[1]))
+    data, notes, axes = four_graphs(panels, runs, min(float(one.at[-1]) for one in found), room=1.15)
+    for name, colour, one in runs:
+        place = len(one.at) // 3
+        notes.append(note(float(one.at[place]), float(one.running[place]), name, colour, yshift=14))
+    layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
+    return theme.plain_figure(data, layout | {"annotations": notes})
