@@ -62,8 +62,11 @@ def test_a_page_says_what_the_run_did() -> None:
     assert text.startswith("# written by the simulator")
 
 
-@pytest.mark.parametrize("text", ["", "nothing of an engine", "vllm:generation_tokens_total nan\nvllm: 1",
-                                  "\x1b[31m" * 50, 'vllm:x{route="a} 1\nDCGM_FI_PROF_GR_ENGINE_ACTIVE 1e999'])  # fmt: skip
+NO_SIGNALS = ["", "nothing of an engine", "vllm:generation_tokens_total nan\nvllm: 1", "\x1b[31m" * 50,
+              'vllm:x{route="a} 1\nDCGM_FI_PROF_GR_ENGINE_ACTIVE 1e999']  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_SIGNALS)
 def test_a_text_that_holds_no_signal_fits_nothing(text: str) -> None:
     assert named(text) == []
 

@@ -18,8 +18,23 @@ SHARE, EVERY = (f"course/policies/{name}.py" for name in ("prefill_share", "pref
 BY_KEY, PRIORITY, DEADLINE, FAIR, BUCKET = (
     f"course/policies/{name}.py" for name in ("by_key", "priority", "deadline", "fair", "bucket")
 )
+TARGET, HOPELESS, SLO, LOADED = (
+    f"course/policies/{name}.py" for name in ("step_target", "hopeless_last", "slo_driven", "load_dependent")
+)
 
 MUTANTS = (
+    Mutant(TARGET, "<= self.target", "< 0.9 * self.target", CONSTANT),
+    Mutant(TARGET, "middle = (low + high + 1) // 2", "middle = high", TERM),
+    Mutant(TARGET, "state.prefilling[0].computed if state.prefilling else 0", "0", TERM),
+    Mutant(HOPELESS, "if start > now), float", "if start >= now), float", BOUNDARY),
+    Mutant(HOPELESS, "request.prompt_tokens / self.tokens_per_second", "0", TERM),
+    Mutant(HOPELESS, 'next((start for start in starts if start > now), float("inf"))', 'float("inf")', TERM),
+    Mutant(SLO, "self.slo - self.seconds(batch) - self.margin", "self.slo - self.margin", TERM),
+    Mutant(SLO, "if self.rate * wanted >= 1 else least", "if self.rate >= 1 else least", TERM),
+    Mutant(SLO, "if not self._deep(waiting):", "if True:", TERM),
+    Mutant(SLO, "fits -= self.most[name]", "fits -= 0", TERM),
+    Mutant(LOADED, "if load < below", "if load <= below", BOUNDARY),
+    Mutant(LOADED, "len(state.running) / self", "state.decodes / self", TERM),
     Mutant(
         CONTINUOUS,
         "self.max_num_batched_tokens < self.max_num_seqs",
