@@ -65,7 +65,7 @@ class Kernel:
             self.errors.append(f"{content['ename']}: {content['evalue']}")
         elif kind == "comm_open":
             state = content["data"].get("state", {})
-            if "Slider" in str(state.get("_model_name", "")):
+            if str(state.get("_model_name")) in ("FloatSliderModel", "IntSliderModel"):
                 self.sliders[content["comm_id"]] = state
         elif kind in ("display_data", "execute_result") and FIGURE in content["data"]:
             self.first_view = self.first_view or time.monotonic()

@@ -27,7 +27,7 @@ from tests.hub.hub import Hub, Learner, cpu_s, processes, pss_mb
 from tests.hub.kernel import Kernel, opened, whole_lab
 
 LAB, NUMBER = "04_static_dynamic_continuous.ipynb", "04"
-BROWSERS, MOVES = 5, 10
+BROWSERS, MOVES = 5, 12
 REFUSED = (302, 403, 404)
 """To the login page, forbidden, or as if there were nothing. A page that is let in answers 200."""
 FIGURES: dict[str, Any] = {}
@@ -187,11 +187,11 @@ def test_thirty_move_sliders_at_once(learners: list[Learner], labs: list[Path]) 
         if learner is learners[0]:
             seconds["cpu_before"] = [sum(cpu_s(pid) for one in learners for pid in processes(one.home))]
         await gate.wait()
-        slider, state = next(iter(kernel.sliders.items()))
-        low, high = float(state.get("min", 0)), float(state.get("max", 1))
         for move in range(MOVES):
+            slider, state = list(kernel.sliders.items())[move % len(kernel.sliders)]
+            low, high = float(state["min"]), float(state["max"])
             value = low + (high - low) * (move + 1) / (MOVES + 1)
-            value = round(value) if state["_model_name"].startswith("Int") else value
+            value = round(value, 2) if state["_model_name"].startswith("Float") else round(value)
             seconds["move_s"].append(await kernel.move(slider, value))
             await asyncio.sleep(1.0)  # a hand is no faster
         await gate.wait()
