@@ -152,7 +152,8 @@ def test_the_dockerfile_agrees_with_the_project(root: Path, project: dict) -> No
     ignored = (root / ".dockerignore").read_text().split()
     needed = [*project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"], "course", "README.md", "LICENSE"]
     assert not {Path(name).parts[0] for name in needed}.intersection(ignored)
-    entry, options = (json.loads(re.search(rf"^{word} (.*)$", text, re.MULTILINE)[1]) for word in ("ENTRYPOINT", "CMD"))
+    last = {word: json.loads(re.findall(rf"^{word} (.*)$", text, re.MULTILINE)[-1]) for word in ("ENTRYPOINT", "CMD")}
+    entry, options = last["ENTRYPOINT"], last["CMD"]  # of the last stage, which is built where no target is named
     assert entry[0] in project["project"]["scripts"] and entry[1] in COMMANDS and entry[2] == "--"
     assert f"EXPOSE {next(option.partition('=')[2] for option in options if option.startswith('--port'))}" in text
     arguments = jupyter_arguments(Path("/home/learner/my-labs"), options)

@@ -130,7 +130,7 @@ def _counters(seen: Seen) -> str:
     histogram("vllm:request_queue_time_seconds", (run.admitted - seen.arrived)[done])
     histogram("vllm:e2e_request_latency_seconds", (run.response - seen.arrived)[done])
     histogram("vllm:request_time_per_output_token_seconds", run.tpot[done & (run.workload.output_tokens > 1)])
-    gaps = [np.diff(run.token_times(row)) for row in np.flatnonzero(done)]
+    gaps = [np.diff(run.token_times(int(row))) for row in np.flatnonzero(done)]
     histogram("vllm:inter_token_latency_seconds", np.concatenate([*gaps, np.zeros(0)]))
     computed = run.steps.prefill_tokens + run.steps.decodes + run.steps.drafted
     histogram("vllm:iteration_tokens_total", computed[steps], TOKENS)

@@ -31,8 +31,8 @@ NETWORK = 4.0  # seconds on the way, in the scene of that
 
 def poisson(rate: float, prompt: int, answer: int, seed: int) -> Workload:
     """Two minutes of independent arrivals with lengths that vary (CV 0.5)."""
-    sizes = [lengths.lognormal(mean, 0.5) for mean in (prompt, answer)]
-    return Workload.poisson(rate, round(rate * SECONDS), *sizes, seed=seed)
+    prompts, answers = lengths.lognormal(prompt, 0.5), lengths.lognormal(answer, 0.5)
+    return Workload.poisson(rate, round(rate * SECONDS), prompts, answers, seed=seed)
 
 
 def plain(load: Workload, policy: Policy | None = None, pool: KVCache = POOL) -> Run:
@@ -105,7 +105,7 @@ def ageing(repaired: bool, seed: int) -> Seen:
     drawn = poisson(18.0, 500, 250, seed)
     levels = np.random.default_rng(seed).random(len(drawn)) < 0.6
     load = Workload(drawn.arrival, drawn.prompt_tokens, drawn.output_tokens,
-                    tags=[{"priority": int(level)} for level in levels])  # fmt: skip
+                    tags=tuple({"priority": int(level)} for level in levels))  # fmt: skip
     policy = Priority(24, BUDGET, ageing=600.0 if repaired else 0.5)
     routes = ["reports" if level else "chat" for level in levels]
     return Seen(plain(load, policy), routes=routes, command="vllm serve m --scheduling-policy priority")
