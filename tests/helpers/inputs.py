@@ -134,6 +134,8 @@ def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
 def ragged(draw: random.Random) -> tuple[Any, ...]:
     """Decodes, and prompts of a few tokens, some of none."""
     return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+
+
 def engines(draw: random.Random) -> tuple[Any, ...]:
     """Requests that wait and that run, of some engines; equal loads are frequent."""
     many = draw.randint(2, 5)

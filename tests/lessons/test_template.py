@@ -39,7 +39,6 @@ PENDING: set[str] = {
     "10 -> 18:gain",
     "10 -> 18:pool",
     "11 -> 18:padded",
-    "11 -> 18:padded",
     "11 -> 18:sizes",
     "12 -> 18:launches",
     "12 -> 18:sizes",
