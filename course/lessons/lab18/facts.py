@@ -17,7 +17,8 @@ ASKED: dict[str, float] = {
     "cost_price": 2.5, "cost_tokens": 2_500, "capacity_slots": 64, "capacity_s": 4,
     "window_slo": 100, "window_step": 60, "window_margin": 10, "gain_hit": 0.75,
     "felt_plan": 1, "felt_sent": 6, "felt_answer": 7, "bucket_rate": 300, "bucket_cost": 900,
-    "turn_a": 7_000, "turn_b": 5_200, "turn_c": 9_100,
+    "turn_a": 7_000, "turn_b": 5_200, "turn_c": 9_100, "padded_a": 100, "padded_b": 20, "padded_c": 80,
+    "sizes_low": 32, "sizes_high": 64, "sizes_now": 33, "launch_step": 6.0, "launch_idle": 1.2,
     "hand_kept": 780, "hand_cards": 2, "hand_price": 2.5, "hand_s": 20,
 }  # fmt: skip
 """What questions give."""
@@ -63,7 +64,9 @@ def _questions() -> dict[str, Any]:
     """Those of the worked example and of the questions about earlier labs: what is given, and each option."""
     given = ASKED
     tokens, hit, rate = given["cost_tokens"], given["gain_hit"], given["bucket_rate"]
-    seconds = 1e6 / tokens
+    seconds, step, idle = 1e6 / tokens, given["launch_step"], given["launch_idle"]
+    prompts = [int(given[f"padded_{name}"]) for name in "abc"]
+    padded = len(prompts) * max(prompts), sum(prompts)
     dollars = given["hand_cards"] * given["hand_price"] * given["hand_s"] / keeping.HOUR
     return given | {
         "cost_seconds": seconds, "cost_right": given["cost_price"] * seconds / keeping.HOUR,
@@ -76,6 +79,9 @@ def _questions() -> dict[str, Any]:
         "felt_right": given["felt_answer"] - given["felt_plan"],
         "felt_client": given["felt_answer"] - given["felt_sent"], "felt_held": given["felt_sent"] - given["felt_plan"],
         "bucket_right": given["bucket_cost"] / rate, "bucket_wrong": rate / given["bucket_cost"],
+        "padded_all": padded[0], "padded_empty": padded[0] - padded[1], "padded_half": padded[1] / padded[0],
+        "padded_right": 1 - padded[1] / padded[0], "launch_left": step - idle, "launch_right": step / (step - idle),
+        "launch_share": idle / step, "launch_wrong": step / idle,
         "hand_cents": 100 * dollars, "hand_score": given["hand_kept"] / dollars,
     }  # fmt: skip
 
@@ -91,6 +97,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     ]
     held = sum(one > 0 for one in search.unseen(REFERENCE))
     price = found["cost_price"] / found["cost_tokens"] * 1e6
+    padded = min(found[f"sizes_{name}"] for name in ("low", "high") if found[f"sizes_{name}"] >= found["sizes_now"])
     counters = [found[f"turn_{name}"] for name in "bca"]
     return {
         "acts": "nothing at all",
@@ -126,6 +133,12 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
         "bucket": (False, *(found[f"bucket_{name}"] * found["bucket_rate"] == found["bucket_cost"]
                             for name in ("wrong", "right"))),
         "share": "a limit at the gateway",
+        "padded": tuple(abs(one - found["padded_empty"] / found["padded_all"]) < 1e-9
+                        for one in (0.0, found["padded_half"], found["padded_right"])),
+        "sizes": tuple(found[f"sizes_{name}"] == padded for name in ("high", "now", "low")),
+        "launches": tuple(abs(found[f"launch_{name}"] * found["launch_left"] - found["launch_step"]) < 1e-9
+                          for name in ("share", "right", "wrong")),
+        "waits": "async scheduling",
         "turn": tuple(one == min(counters) for one in counters),
     }  # fmt: skip
 

@@ -95,7 +95,7 @@ def step_time(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "a
 
 @lru_cache(maxsize=64)
 def blocks(card: str, tensor_parallel_size: int = 1, kv_cache_dtype: str = "auto") -> int:
-    """KV blocks of an engine, as `course kv` has them with 256 slots and a token budget of 8,192, whatever the design's."""
+    """KV blocks of an engine, as `course kv` has them with 256 slots and 8,192 tokens a step."""
     return memory.ledger(
         service.MODEL, card, tp=tensor_parallel_size, kv_dtype=kv_cache_dtype, max_model_len=service.LONGEST,
         max_num_seqs=256, max_num_batched_tokens=8_192,
