@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     default, ticket = search.defaults(), score(TUNED, service.day(figures.TICKET_DAY))
     plain = {"defaults": default, "tuned": TUNED, "reference": REFERENCE}
-    found = {}
+    found: dict[str, Any] = {}
     for name, one in plain.items():
         other = search.unseen(one)
         found |= {f"{name}_seen": search.tried(one), f"{name}_mean": float(np.mean(other)),
@@ -92,9 +92,8 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     mean, top = float(np.mean(search.unseen(TUNED))), search.tried(TUNED)
     ticket = service.day(figures.TICKET_DAY)
     today, yesterday = (score(TUNED, load) for load in (ticket, service.day()))
-    others = [
-        score(replace(TUNED, **more), ticket).passed for more in ({"max_num_seqs": 512}, {"num_speculative_tokens": 5})
-    ]
+    more = replace(TUNED, max_num_seqs=512), replace(TUNED, num_speculative_tokens=5)
+    others = [score(other, ticket).passed for other in more]
     held = sum(one > 0 for one in search.unseen(REFERENCE))
     price = found["cost_price"] / found["cost_tokens"] * 1e6
     padded = min(found[f"sizes_{name}"] for name in ("low", "high") if found[f"sizes_{name}"] >= found["sizes_now"])

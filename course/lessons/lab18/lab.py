@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import plotly.graph_objects as go
 
 from course.exercises import tasks_of
@@ -31,7 +32,7 @@ def promises() -> Table:
     load = day()
     rows = [("", "TTFT", "TPOT", "requests", "prompt, mean", "answer, mean")]
     for name, promise in service.PROMISES.items():
-        here = load.class_ == name
+        here = np.asarray(load.class_ == name)
         rows.append((
             name, seconds(promise.ttft), seconds(promise.tpot), f"{here.sum():,}",
             f"{load.prompt_tokens[here].mean():,.0f} tokens", f"{load.output_tokens[here].mean():,.0f} tokens",

@@ -137,7 +137,7 @@ def score(design: Design, load: Workload, policy: Callable[[Design], Policy] | N
     for name, promise in service.PROMISES.items():
         kept = (load.class_ == name) & (run.ttft <= promise.ttft) & ~(tpot > promise.tpot)  # no TPOT, no miss
         good += int(kept.sum())
-        share[name] = float(kept.sum() / (load.class_ == name).sum())
+        share[name] = float(kept.sum() / np.count_nonzero(load.class_ == name))
     end = float(run.response.max())
     dollars = design.dollars_an_hour * end / 3_600
     begun = run.arrival + run.queue_wait

@@ -43,7 +43,7 @@ def drawn(seed: int, runs: int = RUNS) -> list[Design]:
     """Designs whose flags are drawn, each from its list of FLAGS; those that cannot be are drawn again."""
     rng, found = np.random.default_rng([18, 12, seed]), list[Design]()
     while len(found) < runs:
-        flags = {name: values[rng.integers(len(values))] for name, values in FLAGS.items()}
+        flags = {name: values[int(rng.integers(len(values)))] for name, values in FLAGS.items()}
         if flags["card"] not in SHARDED:
             flags["tensor_parallel_size"] = 1
         with suppress(ValueError):  # engines apart, and only one of them

@@ -7,6 +7,7 @@ little: chat rises and falls, in bursts; documents come all the time.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ SHAPE = (0.6, 1.0, 1.5, 0.9)  # of the chat's rate, quarter by quarter
 ASSISTANTS = {1_600: 6, 800: 5, 2_400: 4, 400: 3, 1_200: 2, 3_200: 1}  # tokens of a system prompt: how often it is used
 QUESTIONS = 3  # about each document
 LONGEST = 32_768  # tokens of prompt and answer, with room
-PROMISES = {CHAT: SLO(ttft=0.8, tpot=0.030), DOCS: SLO(ttft=6.0, tpot=0.050)}
+PROMISES: dict[str, Any] = {CHAT: SLO(ttft=0.8, tpot=0.030), DOCS: SLO(ttft=6.0, tpot=0.050)}
 
 
 @lru_cache(maxsize=64)
@@ -42,9 +43,10 @@ def day(seed: int = SEEN) -> Workload:
     rows = [*_chat(rng, rate * (1 - documents), bursts), *_documents(rng, rate * documents)]
     rows.sort(key=lambda row: row[0])
     arrival, prompt, output, class_, prefix = zip(*rows, strict=True)
+    slo: Any = PROMISES  # by class, which a Workload turns into one for each request
     return Workload(
         np.array(arrival), np.array(prompt), np.array(output), class_=np.array(class_), prefix=prefix,
-        prefix_block_size=BLOCK, slo=PROMISES, name=f"day {seed}",
+        prefix_block_size=BLOCK, slo=slo, name=f"day {seed}",
     )  # fmt: skip
 
 
