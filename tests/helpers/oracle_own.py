@@ -140,7 +140,7 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
             cached[who] += tokens
         blocks = sum(new_blocks(0, cached[who], block_size) for who in batch)
         assert sum(turn.values()) <= budget and len(batch) <= slots and (num_blocks is None or blocks <= num_blocks)
-        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, [*queue, *away])
         row["blocks"] = blocks if num_blocks is not None else 0
 
         emitted = [who for who in turn if to_compute(who) == 0]
