@@ -38,6 +38,8 @@ PENDING: set[str] = {
     "10 -> 15:found",
     "10 -> 18:gain",
     "10 -> 18:pool",
+    "11 -> 18:padded",
+    "11 -> 18:sizes",
     "13 -> 15:drafts",
     "13 -> 18:drafts",
     "13 -> 18:speculation",
