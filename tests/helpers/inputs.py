@@ -125,6 +125,17 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
 
 
+def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens of prompts, and a step for edges."""
+    found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
+    return found, draw.choice([1, 4, 16, 64])
+
+
+def ragged(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, and prompts of a few tokens, some of none."""
+    return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -136,6 +147,8 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
+    ("11", "edges"): prompt_lengths,
+    ("11", "pack"): ragged,
     ("12", "loop"): captures,
     ("13", "how_many"): verifications,
     ("16", "felt"): plans,
