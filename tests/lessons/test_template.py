@@ -42,6 +42,8 @@ PENDING: set[str] = {
     "11 -> 18:sizes",
     "12 -> 18:launches",
     "12 -> 18:sizes",
+    "12 -> 18:captured",
+    "12 -> 18:launches",
     "12 -> 18:waits",
     "13 -> 15:drafts",
     "13 -> 18:drafts",
