@@ -112,11 +112,34 @@ def prompts(draw: random.Random) -> tuple[Any, ...]:
     return prompt, kept, block
 
 
+def captures(draw: random.Random) -> tuple[Any, ...]:
+    """Batches of some steps, and sizes of graphs in any order."""
+    sizes = draw.sample([1, 2, 4, 8, 16, 24, 32], draw.randint(1, 5))
+    return [draw.randint(1, 40) for _ in range(draw.randint(1, 12))], sizes
+
+
 def verifications(draw: random.Random) -> tuple[Any, ...]:
     """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
     plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
     steps = [plain * (1 + each * k) for k in range(1, draw.randint(3, 8))]
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
+
+
+def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens of prompts, and a step for edges."""
+    found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
+    return found, draw.choice([1, 4, 16, 64])
+
+
+def ragged(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, and prompts of a few tokens, some of none."""
+    return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+
+
+def engines(draw: random.Random) -> tuple[Any, ...]:
+    """Requests that wait and that run, of some engines; equal loads are frequent."""
+    many = draw.randint(2, 5)
+    return [draw.choice([0, 0, 1, 2]) for _ in range(many)], [draw.randint(0, 8) for _ in range(many)]
 
 
 DRAWS = {
@@ -130,7 +153,11 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
+    ("11", "edges"): prompt_lengths,
+    ("11", "pack"): ragged,
+    ("12", "loop"): captures,
     ("13", "how_many"): verifications,
+    ("14", "route"): engines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }
