@@ -16,7 +16,7 @@ from course.base import files
 from course.exercises import minutes
 from course.exercises.names import is_deeper
 from course.lessons import available, load
-from course.notebooks import agenda, check
+from course.notebooks import agenda, check, proof
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
 LARGEST = 100_000_000  # bytes of a notebook or a text
@@ -144,6 +144,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "docs/instructor.md": instructor,
     "docs/instructor/agendas.md": lambda _text: agenda.agendas(),
     "docs/instructor/wrong-answers.md": lambda _text: agenda.wrong_answers(),
+    "docs/instructor/forms.md": lambda _text: proof.page(),
 }
 assert {name for _, names in ROWS for name in names} == {*PRIMER_HEADINGS, *HEADINGS}
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from course import lessons
 from course.lessons import available, load
-from course.notebooks import agenda
+from course.notebooks import agenda, proof
 from tests.helpers.places import ROOT
 
 FITS = {
@@ -50,6 +51,20 @@ def test_every_agenda_is_tested_and_the_pages_are_new() -> None:
     assert set(agenda.plan()["agendas"]) == set(FITS)
     assert (ROOT / "docs/instructor/agendas.md").read_text() == agenda.agendas()
     assert (ROOT / "docs/instructor/wrong-answers.md").read_text() == agenda.wrong_answers()
+
+
+def test_two_forms_of_twelve_different_items_with_the_keys_of_the_labs() -> None:
+    text = (ROOT / "docs/instructor/forms.md").read_text()
+    assert text == proof.page()
+    asked = {form: [question.question for _, question in proof.items(form)] for form in proof.FORMS}
+    assert len(asked["A"]) == len(asked["B"]) == 12 and not set(asked["A"]) & set(asked["B"])
+    for form in proof.FORMS:
+        printed = re.search(rf"^\| {form} \| (.*) \|$", text, re.MULTILINE)[1].split(" | ")
+        for (number, question), letter in zip(proof.items(form), printed, strict=True):
+            said = lessons.find(number).named("facts.keys")()[question.id]
+            right = question.options["abcdefghij".index(letter)]
+            assert said["abcdefghij".index(letter)] and sum(said) == 1 if isinstance(said, tuple) else said in right
+        assert max(printed.count(letter) for letter in "abc") <= 7  # no letter is worth guessing
 
 
 @pytest.mark.parametrize("number", available())
