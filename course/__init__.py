@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from course.engine.serving import serve
     from course.engine.speculative import Speculative
     from course.memory.kvcache import KVCache
-    from course.workload import Workload
+    from course.workload import SLO, Workload
 
-__all__ = ["KVCache", "Run", "Speculative", "Workload", "serve"]
+__all__ = ["SLO", "KVCache", "Run", "Speculative", "Workload", "serve"]
 
 # Fetched at first use (PEP 562): `course --help` need not wait for NumPy, and `course doctor` works without it.
 _NAMES = {
     "KVCache": "memory.kvcache",
     "Run": "engine.run",
+    "SLO": "workload",
     "Speculative": "engine.speculative",
     "Workload": "workload",
     "serve": "engine.serving",

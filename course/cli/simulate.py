@@ -137,7 +137,7 @@ def simulate(
         for name, chosen in policies.items():
             with progress_bar(timing, load, name) as clock:
                 run = build.served(serve, load, chosen, clock, cache, asked)
-            numbers = run.summary(**{f"{key}_slo": slo for key, slo in slos.items()}, warmup=warmup)
+            numbers = run.summary(slos["ttft"], slos["tpot"], slos["e2e"], warmup)
             classes = report.by_class(run) if request_class else {}
             times = {metric: getattr(run, metric) for metric in groups.METRICS}
             parts = groups.of(group_by, load.prompt_tokens, load.class_, times) if group_by else {}

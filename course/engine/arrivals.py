@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import deque
 from typing import Any
@@ -12,7 +13,7 @@ from course.policies.request import Request, give_life, new_life
 from course.workload import Workload
 
 NEVER = float("inf")
-_NO_LABELS = (None, None, (), None, (), None, None, False)
+_NO_LABELS = (None, None, (), None, (), None, None, False, None)
 _new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
 
 
@@ -46,7 +47,7 @@ class Arrivals:
             )
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
-        columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline)
+        columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline, load.slo)
         self._blocks = load.prefix_block_size, load.prefix_answers
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
@@ -98,7 +99,35 @@ class Arrivals:
         give_life(request, new_life(self.arrival[row], self.prompt[row], row, engine, labels))
         return request
 
+    def columns(self) -> dict[str, Any]:
+        """What is known of the requests besides their lengths, as columns of a Workload; without their prefixes."""
+        rows = range(len(self.arrival))
+        found = [
+            self._given[row].life.labels if row in self._given else self._labels_of(row) if self._labels else _NO_LABELS
+            for row in rows
+        ]
+        columns: dict[str, Any] = {}
+        for name, place in (("class_", 0), ("tenant", 1)):
+            values = [labels[place] for labels in found]
+            if any(value is not None for value in values):
+                text = any(isinstance(value, str) for value in values)
+                nothing: int | str = "" if text else -1
+                values = [nothing if value is None else value for value in values]
+                columns[name] = [str(value) for value in values] if text else values
+        for name, place, nobody in (
+            ("guess", 3, math.nan),
+            ("deadline", 5, math.nan),
+            ("tags", 4, ()),
+            ("slo", 8, None),
+        ):
+            values = [nobody if labels[place] is None else labels[place] for labels in found]
+            if any(labels[place] not in (None, ()) for labels in found):
+                columns[name] = values
+        return columns
+
     def _labels_of(self, row: int) -> tuple:
         values = (None if column is None else column[row] for column in self._labels)
-        class_, tenant, prefix, guess, tags, deadline = (None if value != value else value for value in values)  # NaN
-        return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks
+        class_, tenant, prefix, guess, tags, deadline, slo = (None if v != v else v for v in values)  # NaN
+        if deadline is None and slo is not None:
+            deadline = slo.ttft
+        return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks, slo

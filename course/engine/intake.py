@@ -19,7 +19,7 @@ from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy, Request, State
-from course.workload import Workload
+from course.workload import SLO, Workload
 from course.workload.columns import prefix_blocks
 
 
@@ -96,6 +96,8 @@ class Intake:
             settings.real("guess", request.guess, low=1, high=settings.MAX_TOKENS)
         if request.deadline is not None:
             settings.real("deadline", request.deadline, low=0, high=settings.MAX_SECONDS)
+        if request.slo is not None and not isinstance(request.slo, SLO):
+            raise ValueError(f"slo must be an SLO, such as SLO(ttft=0.5), not {settings.quote(request.slo)}")
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)

@@ -6,11 +6,16 @@ from typing import Any
 import numpy as np
 
 from course.base import settings
+from course.engine.promises import goodput, grouped, meets_slos, share_within_slo, slos_of
 from course.engine.step import LONGEST
 
 Run = Any  # course.engine.run.Run, which stands above
 
 PERCENTILES = (50, 90, 95, 99)
+__all__ = [
+    "PERCENTILES", "LittlesLaw", "goodput", "littles_law", "meets_slos", "number_in_system", "percentiles",
+    "share_within_slo", "summary", "warnings",
+]  # fmt: skip
 
 
 def percentiles(values: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
@@ -140,21 +145,13 @@ def littles_law(arrival: np.ndarray, response: np.ndarray, start: float, end: fl
     return LittlesLaw(seconds, mean_number, rate, mean_stay, carried_in, carried_out, residual)
 
 
-def meets_slos(run: Run, ttft_slo: float | None, tpot_slo: float | None, e2e_slo: float | None) -> np.ndarray:
-    """For each request, whether it met every SLO given [s]. Where there is no TPOT, a TPOT SLO is met."""
-    met = np.ones(len(run), dtype=bool)
-    for name, slo, values in (("ttft", ttft_slo, run.ttft), ("tpot", tpot_slo, run.tpot), ("e2e", e2e_slo, run.e2e)):
-        if slo is not None:
-            met &= ~(values > settings.real(f"{name}_slo", slo, above=0))
-    return met
-
-
 def summary(
     run: Run,
     *,
     ttft_slo: float | None = None,
     tpot_slo: float | None = None,
     e2e_slo: float | None = None,
+    slo: Any = None,
     warmup: float = 0.0,
 ) -> dict[str, float]:
     """The run as a flat dict; seconds, tokens and requests.
@@ -162,9 +159,12 @@ def summary(
     `<metric>_<statistic>` for ttft, tpot, itl, e2e and queue_wait, over the requests that arrived after `warmup`
     seconds (ITL over all tokens of the run). Rates are over the makespan; `steady_output_tokens_per_second` counts the
     tokens computed between the end of the warm-up and the last arrival, NaN if that window is empty. goodput:
-    requests a second that met every SLO given. slot_utilisation: share of slots x makespan that held work for an answer
-    not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a budget. kv_peak,
-    kv_mean: share of the blocks, NaN without a cache.
+    requests a second that met their SLO, as in `meets_slos`. slot_utilisation: share of slots x makespan that held work
+    for an answer not yet complete. token_utilisation: tokens computed over the budgets of all steps, NaN without a
+    budget. kv_peak, kv_mean: share of the blocks, NaN without a cache.
+
+    With an SLO also share_within_slo of all requests, and where they have a class or a tenant, the same and goodput of
+    each: goodput_class_<label>, share_within_slo_tenant_<label> and so on.
 
     With a cap in the client also client_wait_<statistic>, which no other time includes.
 
@@ -187,7 +187,8 @@ def summary(
     makespan, outputs = run.makespan, int(load.output_tokens.sum())
     window = (steps.end > begin) & (steps.end <= last)
     computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
-    met = meets_slos(run, ttft_slo, tpot_slo, e2e_slo)
+    slos = slos_of(run, slo, ttft=ttft_slo, tpot=tpot_slo, e2e=e2e_slo)
+    met = meets_slos(run, slo=slos)
     useful = (steps.running - steps.wasted) * steps.seconds
     budget = float(steps.budget.sum())
     blocks = run.cache.num_blocks if run.cache else float("nan")
@@ -204,6 +205,13 @@ def summary(
         else float("nan"),
         "goodput": float(met.sum()) / makespan,
     }
+    if slos:
+        numbers["share_within_slo"] = float(met.mean())
+        for by in ("class", "tenant"):
+            labels = load.class_ if by == "class" else load.tenant
+            for label, of_label in grouped(run, by, None, met).items() if labels is not None else ():
+                numbers[f"goodput_{by}_{label}"] = float(of_label.sum()) / makespan
+                numbers[f"share_within_slo_{by}_{label}"] = float(of_label.mean())
     capped = () if load.max_concurrency is None else ("client_wait",)
     for name in ("ttft", "tpot", "e2e", "queue_wait", *capped):
         numbers |= {f"{name}_{key}": value for key, value in percentiles(getattr(run, name)[counted]).items()}

@@ -1,5 +1,6 @@
 """What happened in one run: when each request got its tokens, and what each step was made of."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,7 @@ from course.engine.step import StepTime, StepTimeModel
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy
-from course.workload import Workload
+from course.workload import SLO, Workload
 
 
 class Run:
@@ -159,9 +160,11 @@ class Run:
         tpot_slo: float | None = None,
         e2e_slo: float | None = None,
         warmup: float = 0.0,
+        *,
+        slo: SLO | Mapping[int | str, SLO] | None = None,
     ) -> dict[str, float]:
-        """The run in numbers (see `metrics.summary`). SLOs and warm-up in seconds."""
-        return metrics.summary(self, ttft_slo=ttft_slo, tpot_slo=tpot_slo, e2e_slo=e2e_slo, warmup=warmup)
+        """The run in numbers (see `metrics.summary`). SLOs and warm-up in seconds; slo: for all, or by class."""
+        return metrics.summary(self, ttft_slo=ttft_slo, tpot_slo=tpot_slo, e2e_slo=e2e_slo, slo=slo, warmup=warmup)
 
 
 def _fixed(values: np.ndarray) -> np.ndarray:

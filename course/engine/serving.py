@@ -71,7 +71,7 @@ def finish(engine: Engine) -> Run:
             f"such a request"
         )
     if load is None or len(load) < len(prompts):
-        load = Workload(log.arrival, prompts, lengths)
+        load = Workload(log.arrival, prompts, lengths, **engine.arrivals.columns())
     elif not np.array_equal(lengths, load.output_tokens):
         load = replace(load, output_tokens=lengths)
     return Run(load, engine.policy, engine.limits, engine.executor, engine.cache, log)

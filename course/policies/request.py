@@ -7,12 +7,14 @@ from typing import Any
 
 from course.base import settings
 
+SLO = Any  # course.workload.slo.SLO, which need not be imported to name a policy: that takes NumPy
+
 
 class Life:
     """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
 
     row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline, prefix_block_size,
-    prefix_answers. engine: the one that serves it, None before and after.
+    prefix_answers, slo. engine: the one that serves it, None before and after.
     emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, if
     it does not decode. decodes_from: the first step of those decodes, -1 if it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
@@ -107,11 +109,14 @@ class Request:
         guess: float | None = None,
         tags: Mapping[str, Any] | tuple = (),
         deadline: float | None = None,
+        slo: SLO | None = None,
         prefix_block_size: int | None = None,
         prefix_answers: bool = False,
         index: int = -1,
     ):
-        labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers
+        if deadline is None:
+            deadline = getattr(slo, "ttft", None)
+        labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers, slo
         give_life(self, new_life(arrival, prompt_tokens, index, None, labels))
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
@@ -138,7 +143,7 @@ class Request:
     )
     deadline = _read_only(
         "deadline",
-        "Seconds after its arrival in which it should be served, or None. What must be done by then a policy decides.",
+        "Seconds after its arrival in which it should be served: its own, else the TTFT of its SLO, or None.",
         lambda self: self.life.labels[5],
     )
     due = _read_only(
@@ -146,6 +151,8 @@ class Request:
         "When its deadline is over, in seconds like its arrival; infinite without one.",
         lambda self: math.inf if self.life.labels[5] is None else self.life.arrival + self.life.labels[5],
     )
+
+    slo = _read_only("slo", "What was promised to it (`SLO`), or None.", lambda self: self.life.labels[8])
 
     emitted = _read_only("emitted", "Output tokens so far.")
     computed = property(_computed, doc="Tokens whose K and V are in the cache.")

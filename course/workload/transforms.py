@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote
+from course.workload.slo import SLO
 
 Workload = Any  # course.workload.workload.Workload, which stands above
 
@@ -71,9 +72,10 @@ def merged(parts: Sequence[Workload]) -> dict[str, Any]:
         columns[key] = np.concatenate([getattr(part, key) for part in parts])[order]
     for key in ("class_", "tenant"):
         columns[key] = _merged_labels([getattr(part, key) for part in parts], sizes, order)
-    for key in ("prefix", "tags"):
+    for key, nothing in (("prefix", ()), ("tags", ()), ("slo", SLO())):
         if any(getattr(part, key) is not None for part in parts):
-            rows = [row for part, size in zip(parts, sizes, strict=True) for row in getattr(part, key) or ((),) * size]
+            columns_of = [getattr(part, key) or (nothing,) * size for part, size in zip(parts, sizes, strict=True)]
+            rows = [row for column in columns_of for row in column]
             columns[key] = tuple(rows[i] for i in order)
     blocks = {(part.prefix_block_size, part.prefix_answers) for part in parts if part.prefix is not None}
     if len(blocks) > 1:
