@@ -119,6 +119,19 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
 
 
+def deadlines(draw: random.Random) -> tuple[Any, ...]:
+    """Those who wait, some of them hopeless, between two seconds: nobody has to start just now."""
+    waiting = [(float(draw.randint(0, 20)), 10 * draw.randint(1, 9)) for _ in range(draw.randint(0, 8))]
+    return waiting, draw.randint(0, 12) + 0.3, 10
+
+
+def two_queues(draw: random.Random) -> tuple[Any, ...]:
+    """Names in two queues, how many run, and the largest batch."""
+    most = draw.randint(1, 6)
+    few, many = ([f"{queue}{n}" for n in range(draw.randint(0, 4))] for queue in "ib")
+    return few, many, draw.randint(0, most), most
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -131,6 +144,8 @@ DRAWS = {
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
     ("13", "how_many"): verifications,
+    ("15", "joins"): two_queues,
+    ("15", "last"): deadlines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

@@ -12,12 +12,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from course import policies
+from course.engine.promises import meets_slos
 from course.engine.run import Run
 from course.engine.serving import serve
+from course.figures.words import seconds
 from course.memory.kvcache import KVCache
 from course.policies import HopelessLast, Policy, StepTarget
 from course.steptime import recorded
-from course.workload import Workload, lengths
+from course.workload import SLO, Workload, lengths
 
 STEP = recorded("h200-llama3-8b-flash")
 BADGE = STEP.simulated.partition(", prompts")[0]  # of an explorer, on one line; tables name the kernels too
@@ -29,6 +31,7 @@ DOCUMENTS = 0.1  # of all requests
 CHAT, DOCUMENT = "chat", "document"
 TTFT = {CHAT: 0.5, DOCUMENT: 5.0}  # seconds that are promised
 TPOT = 0.02
+PROMISED = {name: SLO(ttft=first, tpot=TPOT) for name, first in TTFT.items()}
 CHAT_PROMPT, CHAT_ANSWER, LONG_PROMPT, LONG_ANSWER = 512, 192, 6_000, 256  # tokens, on average
 ON, PERIOD = 12.0, 30.0  # bursts: seconds with chats, and from the start of one to that of the next
 BURSTS, STEADY = "in bursts", "steadily"
@@ -38,6 +41,7 @@ DEFAULTS, EARLIEST, HOPELESS, FLAG, TARGET, BOTH = (
     "vLLM's defaults", "earliest deadline first", "hopeless last", f"budget {SMALL}", "step target",
     "step target + hopeless last",
 )  # fmt: skip
+IN_ORDER, NONE = "first come, first served", 60  # an order; ms of a step target that is none
 POLICIES = (DEFAULTS, EARLIEST, HOPELESS, FLAG, TARGET, BOTH)
 
 
@@ -47,7 +51,7 @@ class Both(HopelessLast, StepTarget):
 
 @lru_cache(maxsize=128)
 def requests(rate: float = RATE, arrivals: str = BURSTS, seed: int = 0) -> Workload:
-    """All that come in SECONDS, by class. They are drawn at MOST a second, and at a lower rate some of them stay out."""
+    """All that come in SECONDS, by class: drawn at MOST a second, of which some stay out at a lower rate."""
     prompts, answers = lengths.lognormal(CHAT_PROMPT, 1.0, 16, 4_096), lengths.lognormal(CHAT_ANSWER, 1.0, 4, 1_024)
     chats, documents = MOST * (1 - DOCUMENTS), MOST * DOCUMENTS
     often = Workload.poisson(chats, int(chats * SECONDS), prompts, answers, seed=seed)
@@ -60,7 +64,7 @@ def requests(rate: float = RATE, arrivals: str = BURSTS, seed: int = 0) -> Workl
     here = np.random.default_rng(seed + 2_000).random(len(both)) < rate / MOST
     names = np.asarray(both.class_)[here]
     columns = (column[here] for column in (both.arrival, both.prompt_tokens, both.output_tokens))
-    return Workload(*columns, class_=names, deadline=np.array([TTFT[name] for name in names]))
+    return Workload(*columns, class_=names, slo=PROMISED)
 
 
 def engine(policy: str = DEFAULTS, target: float = TPOT, budget: int = BUDGET) -> Policy:
@@ -91,14 +95,19 @@ class Outcome:
         return np.asarray(self.run.workload.class_) == CHAT
 
     @cached_property
+    def promised(self) -> np.ndarray:
+        """The TTFT that each was promised."""
+        return np.array([TTFT[name] for name in self.run.workload.class_])
+
+    @cached_property
     def in_time(self) -> np.ndarray:
         """Whose first token came in time."""
-        return np.asarray(self.run.ttft <= self.run.workload.deadline)
+        return np.asarray(self.run.ttft <= self.promised)
 
     @cached_property
     def kept(self) -> np.ndarray:
-        """For whom both promises were kept; an answer of one token has no TPOT."""
-        return np.asarray(self.in_time & ~(self.run.tpot > TPOT))
+        """For whom both promises were kept."""
+        return meets_slos(self.run)
 
     @property
     def share(self) -> float:
@@ -146,3 +155,29 @@ def served(
 ) -> Outcome:  # fmt: skip
     """The minute with these settings."""
     return outcome(requests(rate, arrivals, seed), engine(policy, target, budget))
+
+
+@lru_cache(maxsize=64)
+def tuned(target: float = NONE, budget: int = BUDGET, order: str = IN_ORDER, seed: int = 0) -> Outcome:
+    """The minute of the story with a step target [ms] (NONE: none), a token budget and an order."""
+    slots = min(SLOTS, budget)
+    pace, short = {"tokens_per_second": PACE}, {"step_time": STEP, "target": target / 1e3}
+    if order == IN_ORDER:
+        policy = policies.Continuous(slots, budget) if target >= NONE else StepTarget(slots, budget, **short)
+    else:
+        policy = HopelessLast(slots, budget, **pace) if target >= NONE else Both(slots, budget, **pace, **short)
+    return outcome(requests(seed=seed), policy)
+
+
+def rows(found: Outcome) -> list[tuple[str, str]]:
+    """The table of an explorer."""
+    documents = ~found.chat
+    return [
+        ("kept, of all", f"{found.share:.0%}"),
+        ("first token in time", f"{found.in_time.mean():.0%}"),
+        ("TPOT, p95", seconds(found.tpot)),
+        ("chats: TTFT, p95", seconds(found.ttft)),
+        ("longest TTFT", seconds(found.longest)),
+        ("documents", f"{documents.sum():,}"),
+        ("kept, of documents", f"{found.kept[documents].mean():.1%}"),
+    ]
