@@ -14,18 +14,17 @@ lab = Lab("15")
 lab.earlier()
 
 # %% [markdown]
-# Chats and documents share Llama-3.1-8B on one H200, {{rate}} requests a second. Nine in ten are chats, some 512 tokens in and
-# 192 out; documents have 6,000 in. A chat is promised its first token within {{chat_s}} s, a document within {{document_s:.0f}} s, both a token
-# every {{promised_ms:.0f}} ms from then on. Chats come in bursts: for 12 of every 30 seconds. Slots and token budget are
-# {{vllm}}'s defaults on this card. **Which policy keeps its promises?**
+# Chats and documents share Llama-3.1-8B on one H200, {{rate}} requests a second, with {{vllm}}'s defaults. Nine in ten are
+# chats, some 512 tokens in; documents have 6,000. The **deadline** of a first token is {{chat_s}} s for a chat, {{document_s:.0f}} s for a
+# document; then a token every {{promised_ms:.0f}} ms is promised. Chats come for {{burst_s:.0f}} of every {{every_s:.0f}} seconds. **Which policy keeps
+# its promises?**
 
 # %%
 lab15.bursts()
 
 # %% [markdown]
-# - **Deadline**: when a first token is due.
-# - **Hopeless**: who can no longer meet its deadline.
-# - **Step target**: prompts get what keeps each step that short.
+# - **Hopeless**: can no longer meet its deadline.
+# - **Step target**: prompts get what keeps a step that short. No engine has it.
 
 # %% [markdown]
 # ## Predict
@@ -47,7 +46,7 @@ lab15.who_can_make_it()
 # %% [markdown]
 # ### Which policy?
 #
-# "Kept" means both promises. A mark is a request; 300 of them are drawn.
+# Kept: both promises.
 
 # %%
 lab15.which_policy()
@@ -55,7 +54,7 @@ lab15.which_policy()
 # %% [markdown]
 # ### A shorter step
 #
-# The storm, with at most as many slots as tokens.
+# At {{rate}} a second, in bursts.
 
 # %%
 lab15.the_step()
@@ -63,23 +62,20 @@ lab15.the_step()
 # %% [markdown]
 # ## Measure
 #
-# Six stories, then two urgent questions. Play both orders, with 2 slots and with 8: **measured**, beside the same
-# **simulated** on an H200's recorded steps.
+# Play both orders, with 2 slots and 8: **measured**, beside **simulated** steps.
 
 # %%
 lab15.urgent_questions()
 
 # %% [markdown]
 # ## Explain
-#
-# One slot, and a second for each step. All four come at 0 s.
 
 # %%
 lab15.four_by_hand()
 
 # %% [markdown]
-# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. Served by its deadline it makes two others late, {{earliest_late}} in
-# all. Served last, {{last_late}} is late. To remember:
+# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. In its turn it makes two others late, {{earliest_late}} in all.
+# Served last, {{last_late}} is late. To remember:
 #
 # $$ \text{start by} = \text{due} - \frac{\text{prompt tokens}}{\text{pace}} $$
 #
@@ -87,33 +83,25 @@ lab15.four_by_hand()
 # |---|---|---|---|
 # | due | s | {{hand_due:.0f}} | {{chat_s}} |
 # | prompt | tokens | {{hand_steps}} | 512 |
-# | pace | tokens/s | 1 | {{pace:,}} |
+# | pace | tokens/s | {{hand_pace:.0f}} | {{pace:,}} |
 # | start by | s | {{hand_start:.0f}} | {{chat_start_s:.2f}} |
 #
-# **An order acts only on those who wait.** With 8,192 tokens a step nearly everybody is let in at once, and the queue is in
-# the steps: hopeless last brings {{order_in_time:.0%}} of the first tokens in time, not {{before_in_time:.0%}}, at {{order_tpot_ms:.0f}} ms a token. With 512
-# tokens streams take {{flag_tpot_ms:.0f}} ms, requests wait in front, and {{flag_in_time:.0%}} are in time. Only now is there somebody to put last.
-
-# %%
-lab15.over_five_seeds()
-
-# %% [markdown]
-# No engine has either policy. The nearest flag is `--max-num-batched-tokens 512`.
+# **An order acts only on those who wait.** With 8,192 tokens a step the queue is in the steps: hopeless last brings {{order_in_time:.0%}}
+# of first tokens in time, not {{before_in_time:.0%}}, at {{order_tpot_ms:.0f}} ms a token. With 512 it is {{flag_tpot_ms:.0f}} ms, and {{flag_in_time:.0%}} are in time: requests wait
+# in front, and somebody can go last. Target and order keep {{least_share:.0%}} to {{most_share:.0%}} in five draws. The nearest flag is
+# `--max-num-batched-tokens 512`.
 #
-# "High load, larger batch": the notes' policy takes 512 tokens while few slots are taken, more at high load. Of 1,024
-# slots few are always taken: it keeps {{by_load_share:.0%}}, as 512 do.
-#
-# The notes' SLO-driven policy has two queues, an EMA of the rate, and to look up, a window $\text{SLO} - t(b) - \text{margin}$ for a batch
-# of $b$. It admits {{few_slots}} interactive requests at most, and keeps {{reference_share:.0%}} here.
+# The notes' "high load, larger batch" keeps {{by_load_share:.0%}}: few of 1,024 slots are ever taken. Their SLO-driven policy
+# (two queues, an EMA of the rate, windows of $\text{SLO} - t(b) - \text{margin}$) admits {{few_slots}} chats at most: {{reference_share:.0%}}.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** {{worked_slo}} ms are promised, a step takes {{worked_step}} ms, the margin is 10 ms: the window is {{worked_left}} ms. The
-# notes allow {{window_least:.0f}} to {{window_longest:.0f}} ms.
+# **Worked example.** {{worked_slo}} ms promised, step {{worked_step}} ms, margin {{worked_margin}} ms: a window of {{worked_left}} ms. The notes allow {{window_least:.0f}} to
+# {{window_longest:.0f}} ms.
 #
-# **1.** {{window_slo:.0f}} ms are promised, the margin is {{window_margin:.0f}} ms, a step of b requests takes {{window_t0:.0f}} + {{window_c}} b ms. What is the window for b = {{window_batch}},
-# in milliseconds?
+# **1.** {{window_slo:.0f}} ms promised, margin {{window_margin:.0f}} ms, a step of b requests {{window_t0:.0f}} + {{window_c}} b ms. Which window for
+# b = {{window_batch}} [ms]?
 
 # %%
 answer = None
@@ -125,37 +113,31 @@ answer = min(8, max(1, 50 - (10 + 0.25 * 96) - 10))
 lab.check("window", answer)
 
 # %% [markdown]
-# **2.** The notes' loop takes the interactive queue, or the bulk queue if that is empty, and adds to its batch from that
-# queue alone until all are answered. An interactive request waits for a whole bulk answer. Mend it: who joins before *each*
-# step? The arguments: names that wait, oldest first, how many run, and the largest batch. Interactive ones come first.
+# **2.** The notes' loop serves one queue until all are answered: interactive, or bulk if that is empty. Mend it: who joins
+# before *each* step, interactive first? Given: numbers of those who wait, oldest first, how many run, the largest batch.
 
 
 # %%
 def joins(interactive, bulk, running, most):
-    names = None
     ### BEGIN SOLUTION
-    names = (interactive + bulk)[: most - running]
+    return (interactive + bulk)[: most - running]
     ### END SOLUTION
-    return names
 
 
 # %%
 lab.check("joins", joins)
 
 # %% [markdown]
-# **3.** Write hopeless last. `waiting` lists (due, prompt tokens). Return its places in the order of admission: who has to
-# start first, first; whose start is before `now`, last, in the same order.
-# `last([(9, 10), (4, 10), (8, 10)], 4, 10)` is `[2, 0, 1]`.
+# **3.** Write hopeless last. `waiting` lists (due, prompt tokens). Return its places, by when each has to start; starts
+# before `now` behind. `last([(9, 10), (4, 10), (8, 10)], 4, 10)` is `[2, 0, 1]`.
 
 
 # %%
 def last(waiting, now, pace):
-    order = None
     ### BEGIN SOLUTION
     start = [due - prompt / pace for due, prompt in waiting]
-    order = sorted(range(len(waiting)), key=lambda place: (start[place] < now, start[place]))
+    return sorted(range(len(waiting)), key=lambda place: (start[place] < now, start[place]))
     ### END SOLUTION
-    return order
 
 
 # %%
@@ -177,8 +159,8 @@ lab.ticket()
 # ## Take away
 #
 # 1. An order acts only on those who wait.
-# 2. A short step lets requests wait in front, not in the steps.
-# 3. Whoever is late anyway goes last.
+# 2. A short step lets requests wait in front.
+# 3. Who is late anyway goes last.
 
 # %%
 lab.recap("first")
@@ -187,20 +169,17 @@ lab.recap("first")
 lab.recap("both")
 
 # %% [markdown]
-# **Decide.** {{decide_rate}} requests/s in bursts. You promise a p95 TPOT of {{decide_ms:.0f}} ms, and to {{decide_documents:.0%}} of the documents their first token
-# in time.
+# **Decide.** {{decide_rate}} requests/s in bursts, {{decide_slots}} slots. You promise a p95 TPOT of {{decide_ms:.0f}} ms, and {{decide_documents:.0%}} of documents'
+# first tokens in time. Choose `--max-num-batched-tokens`, `--max-num-seqs` or `--long-prefill-token-threshold`.
 
 # %%
 lab15.metrics_page()
-
-# %% [markdown]
-# Choose `--max-num-batched-tokens`, `--max-num-seqs`, `--long-prefill-token-threshold`: one or more.
 
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
 # 384 tokens keep both as well.
-decision = {"--max-num-batched-tokens": 512, "--max-num-seqs": 512}
+decision = {"--max-num-batched-tokens": 512}
 ### END SOLUTION
 
 # %%
@@ -210,4 +189,4 @@ lab.check("decision", decision)
 lab.quiz()
 
 # %% [markdown]
-# **Read next:** *Queue Management for SLO-Oriented Large Language Model Serving*, SoCC 2024.
+# **Read next:** QLM, SoCC 2024.

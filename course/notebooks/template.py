@@ -18,8 +18,6 @@ MINUTES = 60
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150
 OBJECTIVES, QUIZ, TASKS, TERMS, PREDICTIONS, EXERCISES = 3, 4, 8, 8, 2, (3, 4)
-QUIZ_OF = {"15": 8}
-"""Of labs that ask again what several others taught."""
 BESIDE_A_BOARD = 6
 """Tasks of a lab in which a board is played."""
 PART_MINUTES, PRIMER_TERMS, PRIMER_TEST = 15, 12, 6
@@ -50,7 +48,7 @@ def limits(cells: Sequence[Cell], spec: LabSpec, there: Collection[str]) -> dict
         "exercises": _not(len(spec.exercises), EXERCISES, "exercises, a decision included"),
         "hints": _hints(spec),
         "ticket": "" if spec.ticket else "no ticket in Break it",
-        "quiz": _not(len(spec.quiz), QUIZ_OF.get(spec.number, QUIZ), "quiz questions"),
+        "quiz": _not(len(spec.quiz), QUIZ, "quiz questions"),
         "earlier": _earlier(spec, there),
         "terms": _terms(spec, TERMS),
     }

@@ -126,10 +126,11 @@ def deadlines(draw: random.Random) -> tuple[Any, ...]:
 
 
 def two_queues(draw: random.Random) -> tuple[Any, ...]:
-    """Names in two queues, how many run, and the largest batch."""
-    most = draw.randint(1, 6)
-    few, many = ([f"{queue}{n}" for n in range(draw.randint(0, 4))] for queue in "ib")
-    return few, many, draw.randint(0, most), most
+    """Numbers of requests in two queues, how many run, and the largest batch."""
+    most, numbers = draw.randint(1, 6), list(range(1, 9))
+    draw.shuffle(numbers)
+    few, many = draw.randint(0, 4), draw.randint(0, 4)
+    return sorted(numbers[:few]), sorted(numbers[few : few + many]), draw.randint(0, most), most
 
 
 DRAWS = {

@@ -25,6 +25,7 @@ PENDING: set[str] = {
     "06 -> 18:order",
     "08 -> 18:slots",
     "09 -> 18:copy",
+    "09 -> 18:slots",
     "10 -> 18:gain",
     "10 -> 18:pool",
     "13 -> 18:drafts",

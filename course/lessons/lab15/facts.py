@@ -8,16 +8,36 @@ from typing import Any
 import numpy as np
 
 from course import policies
-from course.engine.serving import serve
 from course.lessons.lab15 import by_hand, decision, mixed, orders, promises, tasks
 from course.lessons.lab15.promises import (
-    BOTH, BUDGET, CHAT, CHAT_ANSWER, CHAT_PROMPT, DEFAULTS, DOCUMENT, EARLIEST, FLAG, HOPELESS, LONG_PROMPT, ON, PACE,
-    PERIOD, RATE, SLOTS, SMALL, STEADY, STEP, TARGET, TPOT, TTFT, Outcome, served,
+    BOTH,
+    BUDGET,
+    CHAT,
+    CHAT_ANSWER,
+    CHAT_PROMPT,
+    DEFAULTS,
+    DOCUMENT,
+    EARLIEST,
+    FLAG,
+    HOPELESS,
+    LONG_PROMPT,
+    ON,
+    PACE,
+    PERIOD,
+    RATE,
+    SLOTS,
+    SMALL,
+    STEADY,
+    STEP,
+    TARGET,
+    TPOT,
+    TTFT,
+    Outcome,
+    served,
 )  # fmt: skip
-from course.memory.kvcache import KVCache
 from course.models import engine_defaults
 from course.models.gpus import gpu
-from course.workload import Workload
+from course.policies import slo_driven
 
 LARGER = 2 * BUDGET  # tokens of a step: more for a higher load
 SEEDS = range(5)
@@ -48,7 +68,8 @@ def _story() -> dict[str, Any]:
     """Those of the question, of the predictions and of the tasks."""
     found = {name: served(policy=name) for name in promises.POLICIES}
     return {
-        "vllm": engine_defaults.VERSION, "rate": RATE, "chat_s": TTFT[CHAT], "document_s": TTFT[DOCUMENT],
+        "vllm": engine_defaults.VERSION, "rate": RATE,
+        "burst_s": ON, "every_s": PERIOD, "chat_s": TTFT[CHAT], "document_s": TTFT[DOCUMENT],
         "promised_ms": 1e3 * TPOT, "default_share": found[DEFAULTS].share, "earliest_share": found[EARLIEST].share,
         "larger_tokens": LARGER, "larger_share": larger().share, "flag_share": found[FLAG].share,
         "target_share": found[TARGET].share, "order_share": found[HOPELESS].share, "both_share": found[BOTH].share,
@@ -59,34 +80,38 @@ def _story() -> dict[str, Any]:
 def _explain() -> dict[str, Any]:
     """Those of the case by hand, and of the notes."""
     before, order, flag = served(), served(policy=HOPELESS), served(policy=FLAG)
+    shares = [served(policy=BOTH, seed=seed).share for seed in SEEDS]
     return {
         "earliest_late": by_hand.late(by_hand.ORDERS[0]), "last_late": by_hand.late(by_hand.ORDERS[1]),
         "hand_due": by_hand.DUE[1], "hand_steps": by_hand.STEPS[1], "hand_start": by_hand.DUE[1] - by_hand.STEPS[1],
         "hand_now": by_hand.STEPS[0], "pace": PACE,
         "chat_start_s": TTFT[CHAT] - CHAT_PROMPT / PACE,
-        "before_in_time": before.in_time.mean(), "order_in_time": order.in_time.mean(), "order_tpot_ms": 1e3 * order.tpot,
+        "before_in_time": before.in_time.mean(), "order_in_time": order.in_time.mean(),
+        "order_tpot_ms": 1e3 * order.tpot,
         "flag_tpot_ms": 1e3 * flag.tpot, "flag_in_time": flag.in_time.mean(),
         "by_load_share": note("load").share, "reference_share": note("reference").share,
-        "few_slots": 16,
+        "few_slots": slo_driven.BATCHES[slo_driven.INTERACTIVE][1], "hand_pace": by_hand.PACE,
+        "least_share": min(shares), "most_share": max(shares),
     }  # fmt: skip
 
 
 def _exercises() -> dict[str, Any]:
     """Those of the exercises and of the decision: solutions, and wrong answers."""
     one, twin = orders.ASKED, orders.TWIN
-    best, today = decision.served(SMALL, SMALL), decision.served()
+    best, today, small = decision.served(SMALL), decision.served(), decision.served(256)
     return {
         **{f"window_{name}": value for name, value in one._asdict().items()},
         "window": orders.window(one), "window_no_margin": one.slo - orders.step(one),
         "window_added": one.slo - orders.step(one) + one.margin, "window_no_batch": one.slo - one.t0 - one.margin,
-        "window_step": orders.step(one), "twin_slo": twin.slo, "window_twin": orders.window(twin),
+        "twin_slo": twin.slo, "window_twin": orders.window(twin),
         "window_twin_free": twin.slo - orders.step(twin) - twin.margin, "window_least": orders.LEAST,
-        "window_longest": orders.LONGEST, "worked_slo": 52, "worked_step": 40, "worked_left": 52 - 40 - 10,
+        "window_longest": orders.LONGEST, "worked_slo": 52, "worked_step": 40,
+        "worked_margin": 10, "worked_left": 52 - 40 - 10,
+        "decide_slots": decision.SLOTS,
         "decide_rate": decision.RATE, "decide_ms": 1e3 * decision.TPOT, "decide_documents": decision.DOCUMENTS,
         "decide_twin_ms": 1e3 * decision.TPOT_TWIN, "today_tpot_ms": 1e3 * today.tpot,
         "best_tpot_ms": 1e3 * best.tpot, "best_ttft_s": best.ttft, "today_ttft_s": today.ttft,
-        "small_documents": decision.served(128, 128).in_time[~decision.served(128, 128).chat].mean(),
-        "cap_tpot_ms": 1e3 * decision.served(cap=512).tpot,
+        "small_documents": small.in_time[~small.chat].mean(),
     }  # fmt: skip
 
 
@@ -101,24 +126,17 @@ def _ticket() -> dict[str, Any]:
     }  # fmt: skip
 
 
-KNEE = {8: 6, 32: 6, 128: 8, 256: 16, 512: 32}
+KNEE = {32: 6, 128: 8, 256: 16, 512: 32}
 """A curve of the quiz: sequences, and milliseconds of a step."""
-PADDED = (10, 20, 30, 100)
-"""Answers of a static batch in the quiz."""
 
 
 def _quiz() -> dict[str, Any]:
-    opened, more, each, ahead = 8.0, 250.0, 0.2, 15
-    e2e, tokens, first = 1.0, 20, 0.43
+    e2e, tokens, first, accept = 1.0, 20, 0.43, 0.5
     return {
         **{f"knee_{batch}": ms for batch, ms in KNEE.items()},
-        "slot_every_s": each, "slots_ahead": ahead, "slot_wait_s": each * (ahead + 1), "slot_wait_wrong_s": each * ahead,
-        "padded_all": len(PADDED) * max(PADDED), "padded_useful": sum(PADDED),
-        "padding": len(PADDED) * max(PADDED) - sum(PADDED), "padded_gap": 300,
-        "opened_ms": opened, "opened_rate": more, "opened_wait_ms": opened * (1 + more * opened / 2e3) / (1 + more * opened / 1e3),
-        "opened_half_ms": opened / 2,
-        "accepted": 0.5, "drafted": 2, "drafted_tokens": 1 + 0.5 + 0.5**2, "drafted_all": 3, "drafted_mean": 2,
-        "tool_ms": 1e3 * e2e / tokens, "tool_tokens": tokens, "tool_ttft_s": first,
+        "accepted": accept, "accepted_twice": accept**2, "drafted": 2, "drafted_tokens": 1 + accept + accept**2,
+        "drafted_all": 3, "drafted_mean": 1 + 2 * accept,
+        "tool_ms": 1e3 * e2e / tokens, "tool_tokens": tokens, "tool_ttft_s": first, "tool_gaps": tokens - 1,
         "tool_tpot_ms": 1e3 * (e2e - first) / (tokens - 1), "tool_slip_ms": 1e3 * (e2e - first) / tokens,
     }  # fmt: skip
 
@@ -126,19 +144,17 @@ def _quiz() -> dict[str, Any]:
 def _earlier() -> dict[str, Any]:
     block, shared, prompt, budget, decodes = 16, 40, 2_040, 1_024, 24
     return {
-        "found_block": block, "found_shared": shared, "found_prompt": 70, "found": shared // block * block,
+        "found_block": block, "found_shared": shared, "found": shared // block * block,
         "found_more": -(-shared // block) * block, "chunk_prompt": prompt, "chunk_budget": budget,
         "chunk_decodes": decodes, "chunk_steps": -(-prompt // (budget - decodes)), "chunk_alone": -(-prompt // budget),
-        "chunk_more": -(-prompt // 512),
+        "chunk_more": 4, "chunk_left": budget - decodes,
     }  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def out_of_blocks() -> np.ndarray:
-    """Who is preempted when two requests that came one after the other outgrow the pool."""
-    load = Workload([0.0, 0.1], [8, 4], [30, 30])
-    run = serve(load, policies.Continuous(4, 64), lambda step: 1.0, KVCache(10, block_size=4))
-    return np.asarray(run.preempted)
+def _opened(rate: float) -> float:
+    """Mean wait [s] in a window that catches one more at this rate, for whoever opens it and whoever comes."""
+    window = 1 / rate
+    return window * (1 + rate * window / 2) / (1 + rate * window)
 
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
@@ -159,11 +175,10 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
         "measure": "by class",
         "repair": (False, repaired < TTFT[CHAT], slots < TTFT[CHAT]),
         "knee": (ratio[0] > 1.5, ratio[0] < 1.5 < ratio[1], ratio[1] < 1.5),
-        "no_slot": tuple(quiz["slot_wait_s"] == value for value in (0.2 * 15, 0.2 * 16, 0.2)),
-        "padding": tuple(quiz["padding"] == value for value in (160, 240, 300)),
-        "window": tuple(abs(quiz["opened_wait_ms"] - value) < 0.1 for value in (16 / 3, 4, 8)),
-        "rate": "half",
-        "victim": (False, out_of_blocks().tolist()[1] > out_of_blocks().tolist()[0], False),
+        "window": tuple(
+            (1 / 200 == 0.5 / 100) == window and (_opened(200) == 0.5 * _opened(100)) == wait
+            for window, wait in ((True, True), (True, False), (False, False))
+        ),
         "drafts": tuple(quiz["drafted_tokens"] == value for value in (1.75, 2, 3)),
         "tools": tuple(abs(quiz["tool_tpot_ms"] - value) < 0.1 for value in (50, 28.5, 30)),
     }

@@ -12,8 +12,7 @@ from course.explore.board import played
 from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.timelines import timelines
-from course.figures.words import seconds
-from course.lessons.lab15 import by_hand, decision, figures, game, live_words, mixed, orders, promises, surprise, tasks
+from course.lessons.lab15 import by_hand, decision, figures, game, live_words, mixed, orders, promises, tasks
 from course.lessons.lab15.promises import (
     BADGE,
     BUDGET,
@@ -25,15 +24,12 @@ from course.lessons.lab15.promises import (
     NONE,
     POLICIES,
     RATE,
-    SECONDS,
     SMALL,
     STEADY,
-    STEP,
 )  # fmt: skip
-from course.models.engine_defaults import VERSION
 
 __all__ = [
-    "at_work", "bursts", "four_by_hand", "metrics_page", "over_five_seeds", "the_step", "ticket_graphs",
+    "at_work", "bursts", "four_by_hand", "metrics_page", "the_step", "ticket_graphs",
     "urgent_questions", "which_policy", "who_can_make_it",
 ]  # fmt: skip
 
@@ -45,10 +41,8 @@ def bursts() -> Table:
         (f"{RATE} requests/s come", STEADY, BURSTS),
         ("both promises kept", *(f"{each.share:.0%}" for each in found)),
         ("first token in time", *(f"{each.in_time.mean():.0%}" for each in found)),
-        ("TPOT, p95", *(seconds(each.tpot) for each in found)),
-        ("most that ran at once", *(f"{each.run.steps.running.max():,}" for each in found)),
     ]
-    return table(rows, f"one minute, {promises.SLOTS:,} slots, {BUDGET:,} tokens a step [{STEP.simulated}]")
+    return table(rows, f"one minute [{BADGE}]")
 
 
 def who_can_make_it() -> Match:
@@ -63,7 +57,7 @@ def which_policy() -> Explorer:
         controls=[
             Slider("rate", "Rate", tasks.LEAST, MOST, 1, RATE, "requests/s"),
             Choice("policy", "Policy", [(name, name) for name in POLICIES], DEFAULTS),
-            Choice("arrivals", "Chats come", [(name, name) for name in (BURSTS, STEADY)], BURSTS),
+            Choice("arrivals", "Chats", [(name, name) for name in (BURSTS, STEADY)], BURSTS),
         ],
         figure=figures.promises,
         summary=promises.rows,
@@ -78,8 +72,8 @@ def the_step() -> Explorer:
     return Explorer(
         promises.tuned,
         controls=[
-            Slider("target", f"Step target, {NONE}: none", 10, NONE, 1, NONE, "ms"),
-            Slider("budget", "Token budget", SMALL // 4, BUDGET, 2, BUDGET, "tokens", log=True),
+            Slider("target", f"Target, {NONE}: none", 10, NONE, 1, NONE, "ms"),
+            Slider("budget", "Budget", SMALL // 4, BUDGET, 2, BUDGET, "tokens", log=True),
             Choice("order", "Order", [(name, name) for name in (IN_ORDER, HOPELESS)], IN_ORDER),
         ],
         figure=figures.promises,
@@ -99,12 +93,7 @@ def four_by_hand() -> go.Figure:
     """Four requests on one slot, in two orders."""
     runs = {order: by_hand.served(order) for order in by_hand.ORDERS}
     due = ", ".join(f"{due:g}" for due in by_hand.DUE)
-    return timelines(runs, height=300, note=f"one step = 1 s; due at {due} s")
-
-
-def over_five_seeds() -> Table:
-    """Shares of requests for which both promises were kept, for each of five draws of the requests."""
-    return table(surprise.rows(), f"both promises kept, {RATE} requests/s in bursts, {SECONDS} s [{STEP.simulated}]")
+    return timelines(runs, height=300, note=f"one step = 1 s; all come at 0 s; due at {due} s")
 
 
 def ticket_graphs() -> go.Figure:
@@ -114,7 +103,7 @@ def ticket_graphs() -> go.Figure:
 
 def metrics_page() -> Card:
     """What the engine of the decision reports."""
-    heading = f"GET /metrics, simulated in {VERSION}'s names, {decision.AT:g} s into a burst, and steps of a profile"
+    heading = f"GET /metrics, simulated, {decision.AT:g} s into a burst"
     return Card(heading, [decision.page()], preformatted=True)
 
 

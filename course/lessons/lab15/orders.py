@@ -1,8 +1,8 @@
 """Lab 15's exercises: a window from a promise, who joins a batch, who goes last; known wrong turns; a learner's order.
 
-A `joins` takes the names that wait in two queues, oldest first, how many run and the largest batch, and returns who
-joins before the next step. A `last` takes [(due [s], prompt tokens)] of those who wait, the time, and prompt tokens/s,
-and returns their places in the order of admission.
+A `joins` takes the numbers of those that wait in two queues, oldest first, how many run and the largest batch, and
+returns who joins before the next step. A `last` takes [(due [s], prompt tokens)] of those who wait, the time, and
+prompt tokens/s, and returns their places in the order of admission.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,42 +40,42 @@ def window(case: Case) -> float:
 
 
 JOIN_PROBES = (
-    (["a", "b"], ["x", "y", "z"], 1, 4),
-    ([], ["x", "y", "z"], 2, 4),
-    (["a", "b", "c"], ["x"], 2, 4),
-    (["a"], [], 0, 4),
-    (["a", "b"], ["x"], 4, 4),
+    ([1, 2], [7, 8, 9], 1, 4),
+    ([], [7, 8, 9], 2, 4),
+    ([1, 2, 3], [7], 2, 4),
+    ([1], [], 0, 4),
+    ([1, 2], [7], 4, 4),
     ([], [], 1, 4),
-    (["a"], ["x", "y", "z", "w"], 0, 3),
+    ([1], [7, 8, 9, 10], 0, 3),
 )
 
 
-def joins(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def joins(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """Interactive requests, then bulk ones, as far as there is room."""
     return (interactive + bulk)[: most - running]
 
 
-def one_queue(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def one_queue(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """The note's choice, made before each step: a queue, and nobody of the other."""
     return (interactive or bulk)[: most - running]
 
 
-def when_empty(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def when_empty(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """The note's loop: nobody of the other queue joins before the batch is empty."""
     return (interactive + bulk)[:most] if not running else []
 
 
-def no_room(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def no_room(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """Those who run take no slot."""
     return (interactive + bulk)[:most]
 
 
-def bulk_first(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def bulk_first(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """The other way round; the solution of the twin, and a mistake of the exercise."""
     return (bulk + interactive)[: most - running]
 
 
-def all_of_them(interactive: list[str], bulk: list[str], running: int, most: int) -> list[str]:
+def all_of_them(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """No largest batch."""
     return interactive + bulk
 
@@ -123,12 +123,6 @@ def dropped(waiting: Waits, now: float, pace: float) -> list[int]:
     """Nobody serves the hopeless."""
     start = starts(waiting, pace)
     return [place for place in last(waiting, now, pace) if start[place] >= now]
-
-
-def hopeless_first(waiting: Waits, now: float, pace: float) -> list[int]:
-    """The other way round."""
-    start = starts(waiting, pace)
-    return sorted(range(len(waiting)), key=lambda place: (start[place] >= now, start[place]))
 
 
 def in_order(waiting: Waits, now: float, pace: float) -> list[int]:
