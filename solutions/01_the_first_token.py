@@ -35,7 +35,7 @@ lab01.dashboard_and_users()
 # ## Predict
 
 # %%
-lab.predict("window")
+lab.predict("wait")
 
 # %%
 lab.predict("hundred")
@@ -46,7 +46,7 @@ lab.predict("hundred")
 # ### Words and waits
 #
 # A small language model answers {{people}} people on your machine, in four slots. *Continuous* batching gives a free slot to
-# whoever waits, and sends each token at once. *Static* batching starts four together, and sends their answers together.
+# whoever waits, and sends each token at once. *Static* starts four together, and sends their answers together.
 
 # %%
 lab01.words_and_waits()
@@ -54,7 +54,7 @@ lab01.words_and_waits()
 # %% [markdown]
 # ### Where the time goes
 #
-# Each move serves 2,000 requests. The rows p50 and p99 are means of the {{around}} requests nearest them.
+# A move serves 2,000 requests; the rows p50 and p99 are means of the {{around}} requests nearest them.
 
 # %%
 lab01.where_the_time_goes()
@@ -62,8 +62,7 @@ lab01.where_the_time_goes()
 # %% [markdown]
 # ## Measure
 #
-# Each move asks a small language model one question on your machine, beside as many tokens on the H100. There is
-# no network.
+# Each move asks a small language model one question on your machine, beside as many tokens on the H100.
 
 # %%
 lab01.one_question()
@@ -86,8 +85,7 @@ lab01.four_by_hand()
 #
 # $$\text{E2E} = \text{TTFT} + (N - 1) \cdot \text{TPOT}$$
 #
-# To look up: the parts of a TTFT, and the mean wait in a window of $D$ seconds. Whoever opens it waits $D$; $\lambda D$
-# more come (Poisson arrivals), and wait $D / 2$ on average:
+# To look up: the parts of a TTFT. In a window of $D$ seconds $\lambda D$ more come, and wait $D / 2$ on average:
 #
 # $$\text{TTFT} = \text{outside} + \text{window} + \text{queue} + \text{prefill}, \qquad
 # \text{window} = D \, \frac{1 + \lambda D / 2}{1 + \lambda D}$$
@@ -105,8 +103,7 @@ lab01.four_by_hand()
 #
 # **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s. At {{busy}}
 # requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} of 2,000
-# requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. With {{few_requests}} requests they gave {{few_low:.0f}} to {{few_high:.0f}} ms: that p99 lies between the two longest, and so
-# short a test hardly meets a full engine. Percentiles neither add up nor average.
+# requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. Percentiles neither add up nor average.
 #
 # **Two throughputs.** The GPU's {{gpu_tokens:,.0f}} tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at
 # the median {{reader_tokens:.0f}}.
@@ -175,7 +172,7 @@ lab.ticket()
 # 3. Means hide the few who queue. A p99 is one draw: take it over all requests.
 
 # %%
-lab.recap("window")
+lab.recap("wait")
 
 # %%
 lab.recap("hundred")

@@ -109,12 +109,14 @@ def test_nothing_advises_to_install_this_package_by_its_name(root: Path, project
     assert ours not in advised, advised[ours]
 
 
-def test_extras_for_each_gpu(project: dict) -> None:
+def test_extras_for_each_gpu_and_each_cluster(project: dict) -> None:
     extras = project["project"]["optional-dependencies"]
     assert {name: Requirement(text).name for name, (text,) in extras.items()} == {
         "cuda12": "cupy-cuda12x",
         "cuda13": "cupy-cuda13x",
         "rocm": "cupy-rocm-7-0",
+        "dask": "distributed",
+        "ray": "ray",
     }
 
 

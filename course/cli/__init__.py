@@ -31,6 +31,7 @@ except ImportError as error:
 COMMANDS = {
     "lab": "Open the labs in JupyterLab.",
     "simulate": "Serve requests under one policy or several.",
+    "sweep": "Serve with many settings, on all cores or several machines; the best designs.",
     "bench": "Time a toy decode step on the GPU or CPU of this machine.",
     "profile": "Record how long steps of a model take on this GPU.",
     "talk": "Talk with a small language model, or watch it answer under a policy.",

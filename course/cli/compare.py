@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from course.cli.output import digits, echo, json_text, new_table, tables_text
+from course.cli.output import digits, echo, json_text, new_table, page_of, tables_text, write_over
 
 if TYPE_CHECKING:
     from course.calibration import Comparison, Fit, Row
@@ -127,14 +127,14 @@ def compare(
             echo(f"serving {len(read.requests):,} requests in the simulator ...", err=True)
         compared = calibration.compare(read, timing, serving_engine)
     if save_fit is not None and step_fit is not None:
-        _write(
+        write_over(
             save_fit,
             (json.dumps(step_fit.as_dict(), indent=2) + "\n").encode(),
             b'"kind": "course step-time fit"',
             result,
         )
     if html is not None:
-        _write(html, _page(compared), b"plotly", result)
+        write_over(html, _page(compared), b"plotly", result)
     echo(_as_json(compared, step_fit, account) if as_json else _as_table(compared, account))
     for note in (*compared.notes, *(step_fit.unsettled if step_fit and fit else ())):
         echo(f"note: {note}", err=True)
@@ -230,26 +230,10 @@ def _fit_lines(step_fit: "Fit") -> str:
     return "\n".join(lines)
 
 
-def _write(path: Path, content: bytes, ours: bytes, result: Path) -> None:
-    """Write a file; one that exists is replaced only if it is an earlier one of the same kind."""
-    from course.base import files
-
-    if files.ordinary(path):
-        with path.open("rb") as file:
-            old = file.read(2**23)
-        if ours not in old or path.resolve() == result.resolve():
-            raise ValueError(f"{path} exists and is something else: choose another name, or move it away first")
-    if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent} to write {path.name} into")
-    files.replace(path, content)
-
-
 def _page(compared: "Comparison") -> bytes:
     from course.figures import compare as figures
 
-    figure = figures.distributions(compared)
-    page = figure.to_html(include_plotlyjs=True, full_html=True, div_id="compare", config={"displaylogo": False})
-    return page.encode()
+    return page_of(figures.distributions(compared), "compare")
 
 
 def _as_json(compared: "Comparison", step_fit: "Fit | None", account: str) -> str:

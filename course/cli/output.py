@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -74,3 +75,26 @@ def tables_text(width: int, *parts: Any) -> str:
     for part in parts:
         console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def page_of(figure: Any, name: str) -> bytes:
+    """An HTML page with one figure, which needs no network."""
+    page = figure.to_html(include_plotlyjs=True, full_html=True, div_id=name, config={"displaylogo": False})
+    return page.encode()
+
+
+def write_over(path: Path, content: bytes, ours: bytes, source: Path | None = None) -> None:
+    """Write a file; one that exists is replaced only if it is an earlier one of the same kind: if `ours` is in it.
+
+    source: a file that must never be replaced. Raises ValueError where that would be, or there is no such folder.
+    """
+    from course.base import files
+
+    if files.ordinary(path):
+        with path.open("rb") as file:
+            old = file.read(2**23)
+        if ours not in old or (source is not None and path.resolve() == source.resolve()):
+            raise ValueError(f"{path} exists and is something else: choose another name, or move it away first")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} to write {path.name} into")
+    files.replace(path, content)

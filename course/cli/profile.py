@@ -23,8 +23,8 @@ def profile(
 ) -> None:
     """Record step times on this GPU: decodes by batch and context, chunks by size and what is cached, and both.
 
-    The file has the card, driver, versions, model, date, clocks, this command and the spread of every point. Weights
-    are random. Read it with steptime.recorded("FILE").
+    The file has the card, driver, versions, model, date, clocks, this command, the spread of every point and the watts
+    of the card, if its driver counts them. Weights are random. Read it with steptime.recorded("FILE").
 
     \b
     course profile --out my-card.json

@@ -75,3 +75,29 @@ def say_reading(path: str | None) -> None:
         return  # reading it later says why it cannot be read
     if size > LARGE and sys.stderr is not None:
         echo(f"reading {size / 1e6:,.0f} MB ...", err=True)
+
+
+@contextmanager
+def count_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function of (done, all) that keeps one line on stderr up to date; what is no terminal gets one line."""
+    if sys.stderr is None:
+        yield lambda done, total: None
+        return
+    if not sys.stderr.isatty():
+        announced = False
+
+        def say(done: int, total: int) -> None:
+            nonlocal announced
+            if not announced:
+                echo(f"{total - done:,} {what} to do, {done:,} done before ...", err=True)
+            announced = True
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -65,7 +65,8 @@ def results(
     """What benchmark tools measured, side by side: every metric under one definition, and what to know of it.
 
     Read are vLLM bench serve and its sweeps, SGLang bench_serving, inference-perf, guidellm, llmperf, aiperf,
-    genai-perf, trtllm-bench, the request logs of LLMServingSim, and pages of Prometheus metrics as vLLM prints them.
+    genai-perf, trtllm-bench, the request logs of LLMServingSim, pages of Prometheus metrics as vLLM prints them, and
+    what `course sweep` has simulated.
     Two pages give what happened between them. Of many runs each has a row, and knee and collapse are named.
 
     \b

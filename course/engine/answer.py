@@ -22,7 +22,7 @@ class Broken(ValueError):
     """An answer that cannot be executed.
 
     rule: a short name of the rule that it breaks, which stays the same when the sentence is rewritten: "kind",
-    "unknown", "chunk", "budget", "slots", "blocks", "preempt", "idle", "fruitless", "drafts", "padded-join",
+    "unknown", "chunk", "budget", "slots", "blocks", "preempt", "reject", "idle", "fruitless", "drafts", "padded-join",
     "padded-chunk", "padded-all", "padded-preempt". requests: those that it is about.
     """
 
@@ -59,7 +59,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     if (
         type(answer) is Schedule and type(answer.tokens) is dict and type(answer.preempt) is tuple
         and type(answer.decodes) is bool and (answer.until is None or answer.until is math.inf)
-        and type(answer.drafts) is int
+        and type(answer.drafts) is int and type(answer.reject) is tuple
     ):  # fmt: skip
         return answer  # what most answers look like, sooner
     if not isinstance(answer, Schedule):
@@ -68,11 +68,13 @@ def checked(answer: Any, policy: object) -> Schedule:
             "an idle step is Schedule()"
         )
     tokens, preempt, decodes, until = answer.tokens, answer.preempt, answer.decodes, answer.until
-    drafts = answer.drafts
+    drafts, reject = answer.drafts, answer.reject
     if type(tokens) is not dict and tokens is not NOTHING and not isinstance(tokens, Mapping):
         raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}", "kind")
     if type(preempt) is not tuple and not isinstance(preempt, Sequence):
         raise Broken(f"preempt must be a list of requests, not {settings.quote(preempt)}", "kind")
+    if type(reject) is not tuple and not isinstance(reject, Sequence):
+        raise Broken(f"reject must be a list of requests, not {settings.quote(reject)}", "kind")
     if type(decodes) is not bool:
         raise Broken(f"decodes must be True or False, not {settings.quote(decodes)}", "kind")
     if until is not None and type(until) is not float and (isinstance(until, bool) or not isinstance(until, Real)):
@@ -86,7 +88,7 @@ def checked(answer: Any, policy: object) -> Schedule:
     plain = type(answer) is Schedule and (type(tokens) is dict or tokens is NOTHING)
     if plain and (until is None or type(until) is float):
         return answer
-    return Schedule(tokens if tokens is NOTHING else dict(tokens), preempt, decodes, _seconds(until), drafts)
+    return Schedule(tokens if tokens is NOTHING else dict(tokens), preempt, decodes, _seconds(until), drafts, reject)
 
 
 def _seconds(until: Any) -> float | None:
@@ -107,6 +109,21 @@ def unknown(request: object) -> Broken:
 def not_running(victim: object) -> Broken:
     """For a preemption of a request without a slot."""
     return Broken(f"it preempts {settings.quote(victim)}, which is not running", "preempt", _if_one(victim))
+
+
+def rejects_of(schedule: Schedule, waiting: Collection[Request]) -> tuple[Request, ...]:
+    """Those that the answer sends away. waiting: who waits. Raises Broken for others, and for one that it runs too."""
+    reject = tuple(schedule.reject)  # perhaps a view of those that wait
+    for place, request in enumerate(reject):
+        if type(request) is not Request or request not in waiting or request in reject[:place]:
+            raise Broken(
+                f"it rejects {settings.quote(request)}, which does not wait: reject each once, before it gets a slot",
+                "reject",
+                _if_one(request),
+            )
+        if request in schedule.tokens:
+            raise Broken(f"it rejects {request!r} and gives it tokens: do one of the two", "reject", (request,))
+    return reject
 
 
 def _if_one(given: object) -> tuple[Request, ...]:

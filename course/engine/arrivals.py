@@ -13,7 +13,7 @@ from course.policies.request import Request, give_life, new_life
 from course.workload import Workload
 
 NEVER = float("inf")
-_NO_LABELS = (None, None, (), None, (), None, None, False, None)
+_NO_LABELS = (None, None, (), None, (), None, None, False, None, None)
 _new = Request.__new__  # made by the thousand: without the checks and defaults of the constructor
 
 
@@ -47,7 +47,7 @@ class Arrivals:
             )
         self.load = load
         self.arrival, self.prompt = load.arrival.tolist(), load.prompt_tokens.tolist()
-        columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline, load.slo)
+        columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline, load.slo, load.patience)
         self._blocks = load.prefix_block_size, load.prefix_answers
         if any(column is not None for column in columns):
             self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
@@ -83,6 +83,11 @@ class Arrivals:
             self.arrival[turn] = when = now + self.think_time[turn]
             self._enter(turn, when)
 
+    def withdraw(self, row: int) -> None:
+        """This request, which has not come yet, never comes."""
+        place = self.ids.index(row, self.head)
+        del self.ids[place], self.times[place]
+
     def _enter(self, row: int, when: float) -> None:
         place = bisect_right(self.times, when, self.head, len(self.times) - 1)
         while place > self.head and self.times[place - 1] == when and self.ids[place - 1] > row:
@@ -115,19 +120,20 @@ class Arrivals:
                 values = [nothing if value is None else value for value in values]
                 columns[name] = [str(value) for value in values] if text else values
         for name, place, nobody in (
+            ("patience", 9, math.nan),
             ("guess", 3, math.nan),
             ("deadline", 5, math.nan),
             ("tags", 4, ()),
             ("slo", 8, None),
         ):
-            values = [nobody if labels[place] is None else labels[place] for labels in found]
-            if any(labels[place] not in (None, ()) for labels in found):
-                columns[name] = values
+            values = [labels[place] for labels in found]
+            if any(value is not None and (name != "tags" or value) for value in values):
+                columns[name] = [nobody if value is None else value for value in values]
         return columns
 
     def _labels_of(self, row: int) -> tuple:
         values = (None if column is None else column[row] for column in self._labels)
-        class_, tenant, prefix, guess, tags, deadline, slo = (None if v != v else v for v in values)  # NaN
+        class_, tenant, prefix, guess, tags, deadline, slo, patience = (None if v != v else v for v in values)  # NaN
         if deadline is None and slo is not None:
             deadline = slo.ttft
-        return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks, slo
+        return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks, slo, patience

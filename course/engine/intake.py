@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from course.engine import answer
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, as_executor
 from course.engine.feasible import check_feasible, check_pieces, check_prefixes
-from course.engine.log import Log, Notes
+from course.engine.log import GAVE_UP, Left, Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
@@ -30,12 +31,13 @@ class Intake:
     of the next one. present: the time it was advanced to: all that happens before is decided. clock: when each step
     ended. idle: (step, when it began) of those that began late. answered: requests that are through. closed: no more
     are submitted. serving: from the first step of a call to its end; for good if it broke off. waits: times in a row
-    that nothing ran.
+    that nothing ran. impatient: a heap of (when its patience ends, row, request) of those that came with some.
     """
 
     __slots__ = (
-        "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "last_step_end",
-        "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state", "steps", "waits",
+        "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "impatient",
+        "last_step_end", "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state",
+        "steps", "waits",
     )  # fmt: skip
 
     state: State
@@ -65,6 +67,7 @@ class Intake:
             )
         self.honour_until = settings.flag("honour_until", honour_until)
         self.arrivals, self.notes = Arrivals(), Notes()
+        self.impatient: list[tuple[float, int, Request]] = []
         self.now = self.present = self.last_step_end = 0.0
         self.steps = self.answered = self.waits = 0
         self.closed = self.serving = False
@@ -98,6 +101,9 @@ class Intake:
             settings.real("deadline", request.deadline, low=0, high=settings.MAX_SECONDS)
         if request.slo is not None and not isinstance(request.slo, SLO):
             raise ValueError(f"slo must be an SLO, such as SLO(ttft=0.5), not {settings.quote(request.slo)}")
+        if (patience := life.labels[9]) is not None:
+            settings.real("patience", patience, above=0, high=settings.MAX_SECONDS)
+            self._check_patience()
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
@@ -126,6 +132,8 @@ class Intake:
         if not isinstance(load, Workload):
             raise ValueError(f"an engine follows a Workload, not {settings.quote(load)}")
         self.must_rest()
+        if load.patience is not None:
+            self._check_patience()
         known = load.output_tokens if self.simulated else np.ones_like(load.output_tokens)
         self._check_feasible(load.prompt_tokens, known, 0)
         check_pieces(self.cache, load.prompt_tokens, known, load.guess, 0)
@@ -135,6 +143,59 @@ class Intake:
 
     def _check_feasible(self, prompt: np.ndarray, output: np.ndarray, row: int) -> None:
         check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
+
+    def _check_patience(self) -> None:
+        for what, on in (
+            ("in a padded batch, which is answered as a whole", self.limits.padded),
+            ("with async_scheduling", getattr(self, "async_scheduling", False)),
+        ):
+            if on:
+                raise ValueError(f"patience {what} is not modelled: leave it out, or take a policy or engine without")
+
+    # Those that leave without their whole answer
+
+    def first_token(self, request: Request) -> float:
+        """When the first token of a request left that has emitted some [s]; or any time before the last step."""
+        raise NotImplementedError
+
+    def drop(self, request: Request, outcome: str) -> None:
+        """A request that is with this engine gives all back and goes. outcome: see Left."""
+        raise NotImplementedError
+
+    def gone(self, request: Request, outcome: str, tokens: int) -> None:
+        """It holds nothing any more. tokens: of it in the cache until now."""
+        life = request.life
+        self.notes.left[life.row] = Left(outcome, self.now, self.steps, tokens)
+        life.computed_before, life.engine = 0, None
+        self.answered += 1
+        if self.arrivals.follow_answers:
+            self.arrivals.answered(life.row, self.now)
+
+    def waits_for(self, request: Request) -> None:
+        """Somebody waits for this request, which has just come, perhaps not for ever."""
+        if (patience := request.life.labels[9]) is not None:
+            heappush(self.impatient, (request.arrival + patience, request.index, request))
+
+    def give_up(self) -> bool:
+        """Those leave whose patience is over by now and whose first token came too late or not yet. Whether any did."""
+        impatient, before = self.impatient, self.answered
+        while impatient and impatient[0][0] <= self.now:
+            end, _, request = heappop(impatient)
+            if request.life.engine is self and not (request.emitted and self.first_token(request) <= end):
+                self.drop(request, GAVE_UP)
+        return self.answered > before
+
+    @property
+    def next_leave(self) -> float:
+        """When somebody's patience ends next, infinite if nobody's does."""
+        impatient = self.impatient
+        while (
+            impatient
+            and impatient[0][0] > self.now
+            and (impatient[0][2].life.engine is not self or impatient[0][2].emitted)
+        ):
+            heappop(impatient)  # has its first token, or has gone
+        return impatient[0][0] if impatient else NEVER
 
     @property
     def no_more_arrivals(self) -> bool:
@@ -167,8 +228,9 @@ class Intake:
         if until is not None and not until > self.now:
             raise answer.idle(until)
         until = min(
-            NEVER if until is None or until > LONGEST else float(until), self.arrivals.times[self.arrivals.head], stop
-        )
+            NEVER if until is None or until > LONGEST else float(until), self.arrivals.times[self.arrivals.head],
+            stop, self.next_leave,
+        )  # fmt: skip
         self.waits += 1
         if until == NEVER or self.waits > answer.PATIENCE:
             self.waits -= 1

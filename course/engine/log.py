@@ -1,14 +1,29 @@
 """What an engine writes down while it serves: who did what in which steps. All times and columns follow from it."""
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from course.base.settings import MAX_CHUNKS, MAX_STEPS
 from course.memory.block_pool import BlockPool
 from course.policies.request import Request
+
+ANSWERED, REJECTED, GAVE_UP, CANCELLED = "answered", "rejected", "gave up", "cancelled"
+
+
+class Left(NamedTuple):
+    """Of a request that went without its whole answer. outcome: REJECTED, GAVE_UP or CANCELLED.
+
+    seconds: when. step: it went before this one. tokens: of it in the cache then, computed for nobody.
+    """
+
+    outcome: str
+    seconds: float
+    step: int
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +45,9 @@ class Log:
     blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
     shared: (m,) blocks that requests would hold besides if each had its own; None where none are shared.
     lookups: (request, tokens known, tokens of these in the cache) of each admission, in order; of a prefix cache only.
-    budgets: (step, tokens): the token budget from this step on. cancelled: rows of requests that were given up.
+    budgets: (step, tokens): the token budget from this step on.
+    left: of each request that went without its whole answer, by row: why, when [s], before which step, and how many
+        tokens of it were in the cache.
     """
 
     arrival: np.ndarray
@@ -49,7 +66,7 @@ class Log:
     shared: np.ndarray | None = None
     lookups: np.ndarray | None = None
     budgets: tuple[tuple[int, float], ...] = ()
-    cancelled: frozenset[int] = frozenset()
+    left: Mapping[int, Left] = field(default_factory=dict)
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -73,7 +90,7 @@ class Notes:
             array("q") for _ in range(8)
         )
         self.budgets: list[tuple[int, float]] = []
-        self.cancelled: set[int] = set()
+        self.left: dict[int, Left] = {}
 
     # Of the plain loop, which writes down each step of each request.
 
@@ -112,6 +129,11 @@ class Notes:
         Raises ValueError if the clock stood still.
         """
         check_length(clock, self.chunks)
+        if not clock:
+            raise ValueError(
+                f"no step ran: all {len(arrival):,} requests were rejected, or left before anything was computed for "
+                "them; a Run needs a step"
+            )
         ends = np.frombuffer(clock, dtype=np.float64)
         # Whoever was waited for may have been given up.
         begun = {step: seconds for step, seconds in idle if step < len(clock)}
@@ -142,7 +164,7 @@ class Notes:
             shared=None if pool.shared is None else np.array(pool.shared, dtype=np.int64),
             lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),
             budgets=tuple(self.budgets),
-            cancelled=frozenset(self.cancelled),
+            left=dict(self.left),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from course.base import settings
+from course.engine.log import GAVE_UP, REJECTED
 from course.engine.promises import goodput, grouped, meets_slos, share_within_slo, slos_of
 from course.engine.step import LONGEST
 
@@ -166,12 +167,16 @@ def summary(
     With an SLO also share_within_slo of all requests, and where they have a class or a tenant, the same and goodput of
     each: goodput_class_<label>, share_within_slo_tenant_<label> and so on.
 
+    rejected, gave_up: requests that left without an answer (`Run.outcome`); they count in no rate, and as missed in
+    goodput. abandoned_tokens: computed for them.
+
     With a cap in the client also client_wait_<statistic>, which no other time includes.
 
     With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
     those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
     only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens + rejected drafts,
-    which are drafted_tokens - accepted_tokens. (An accepted draft beyond the end of an answer is rejected here.)
+    which are drafted_tokens - accepted_tokens, + abandoned_tokens. (An accepted draft beyond the end of an answer is
+    rejected here.)
 
     Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
@@ -184,7 +189,7 @@ def summary(
             f"no request arrives after a warm-up of {warmup:g} s: the last arrival is at {last - first:g} s"
         )
 
-    makespan, outputs = run.makespan, int(load.output_tokens.sum())
+    makespan, outputs = run.makespan, int(load.output_tokens[run.answered].sum())
     window = (steps.end > begin) & (steps.end <= last)
     computed = int(steps.decodes.sum() + steps.prefill_tokens.sum() + steps.drafted.sum())
     slos = slos_of(run, slo, ttft=ttft_slo, tpot=tpot_slo, e2e=e2e_slo)
@@ -197,9 +202,9 @@ def summary(
         "requests": len(run),
         "makespan": makespan,
         "offered_rate": (len(run) - 1) / (last - first) if last > first else float("nan"),
-        "requests_per_second": len(run) / makespan,
+        "requests_per_second": int(run.answered.sum()) / makespan,
         "output_tokens_per_second": outputs / makespan,
-        "total_tokens_per_second": (outputs + int(load.prompt_tokens.sum())) / makespan,
+        "total_tokens_per_second": (outputs + int(load.prompt_tokens[run.answered].sum())) / makespan,
         "steady_output_tokens_per_second": float(steps.useful[window].sum()) / (last - begin)
         if last > begin
         else float("nan"),
@@ -223,11 +228,14 @@ def summary(
         "useful_slot_steps": int((steps.running - steps.wasted).sum()),
         "wasted_slot_steps": int(steps.wasted.sum()),
         "computed_tokens": computed,
-        "padding_tokens": computed - _needed(load) if run.batch_answers else 0,
+        "padding_tokens": computed - _needed(run) if run.batch_answers else 0,
         "recomputed_tokens": int(steps.dropped.sum()),
         "preemptions": int(run.preempted.sum()),
         "drafted_tokens": int(steps.drafted.sum()),
         "accepted_tokens": int(steps.accepted.sum()),
+        "rejected": int((run.outcome == REJECTED).sum()),
+        "gave_up": int((run.outcome == GAVE_UP).sum()),
+        "abandoned_tokens": run.abandoned_tokens,
         **_hits(run),
         "kv_peak": float(steps.blocks.max()) / blocks,
         "kv_mean": float(np.dot(steps.blocks, steps.seconds)) / (blocks * makespan),
@@ -251,9 +259,10 @@ def _hits(run: Run) -> dict[str, float]:
     }
 
 
-def _needed(load) -> int:
-    """Tokens that must be computed once: all prompts, and all output tokens but each last one."""
-    return int(load.prompt_tokens.sum() + load.output_tokens.sum()) - len(load)
+def _needed(run: Run) -> int:
+    """Tokens that must be computed once for answers: their prompts, and all output tokens but each last one."""
+    load, whole = run.workload, run.answered
+    return int((load.prompt_tokens[whole] + load.output_tokens[whole] - 1).sum())
 
 
 def warnings(run: Run) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from course.engine import answer
 from course.engine.executor import Executor, Work, checked_outcome
 from course.engine.frame import Frame, Lanes, frame
 from course.engine.intake import Intake
-from course.engine.log import Log, check_length
+from course.engine.log import REJECTED, Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State
@@ -85,7 +85,12 @@ class PlainEngine(Intake):
                 schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
             schedule = schedule or Schedule()  # before a request comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
+            rejects = answer.rejects_of(schedule, self.waiting)
             tokens, drafts = answer.planned(schedule, self)
+            for request in rejects:
+                self.drop(request, REJECTED)
+            if rejects and not tokens:
+                return None  # the policy is asked again at once, without them
             if not tokens and self.leaving:
                 self._let_go(self.leaving, self.steps - 1)
             elif not tokens:
@@ -95,11 +100,15 @@ class PlainEngine(Intake):
         return shown
 
     def let_in(self) -> None:
-        """Those that have come by now wait. `step` does this itself, before and after."""
+        """Those that have come by now wait, and who has no patience left goes. `step` does this, before and after."""
         while self.arrivals.times[self.arrivals.head] <= self.now:
-            self.queue[self.arrivals.request(self.arrivals.ids[self.arrivals.head], self)] = None
+            request = self.arrivals.request(self.arrivals.ids[self.arrivals.head], self)
+            self.queue[request] = None
+            self.waits_for(request)
             self.arrivals.head += 1
             self.waits = 0
+        if self.give_up():
+            self.let_in()  # whoever was held back until one of them left
 
     def _forward(self, tokens: dict[Request, int], victims: Sequence[Request], drafts: dict[Request, int]) -> Frame:
         """One forward pass. tokens: what each request computes, in the order in which they take their blocks.
@@ -132,6 +141,8 @@ class PlainEngine(Intake):
             request.life.computed_before += count
         for request in emits:
             count = several.get(request, 1)
+            if not request.emitted:
+                request.life.tokens_from = self.steps
             self.notes.emitted(request, self.steps, count, drafts.get(request, 0))
             # Of several, all but the last are in the cache as well; what was drafted besides gives its blocks back.
             self.pool.take(request, count - 1 - drafts.get(request, 0), request.computed + drafts.get(request, 0))
@@ -147,6 +158,27 @@ class PlainEngine(Intake):
         self.steps, self.waits, self.fruitless = self.steps + 1, 0, 0 if emits else self.fruitless
         check_length(self.clock, self.notes.chunks)
         return shown
+
+    def first_token(self, request: Request) -> float:
+        """When its first token left."""
+        return self.clock[request.life.tokens_from]
+
+    def drop(self, request: Request, outcome: str) -> None:
+        """It gives all that it has back, wherever it is, and goes without its whole answer."""
+        tokens = 0
+        if request in self.running:
+            self.notes.stay(request, self.steps - 1)
+            tokens = request.computed
+            self.pool.release(request)
+            self.running.remove(request)
+            self.decoding = [other for other in self.decoding if other is not request]
+            self.prefilling = [other for other in self.prefilling if other is not request]
+        elif request in self.waiting:
+            self.sent_back.remove(request) if request in self.sent_back else self.queue.pop(request)
+            tokens = self.pool.forget(request)
+        else:
+            self.arrivals.withdraw(request.index)
+        self.gone(request, outcome, tokens)
 
     def _preempt(self, victim: Request) -> None:
         """It loses its slot and what it has computed, and goes to the head of the queue."""

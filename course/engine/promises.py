@@ -18,14 +18,14 @@ def meets_slos(
     *,
     slo: Any = None,
 ) -> np.ndarray:
-    """For each request, whether it met its SLO, (n,) bool. Where there is no TPOT, any TPOT is within it.
+    """For each request, whether it was answered and met its SLO, (n,) bool. Without a TPOT any is within it.
 
     Without an argument the SLOs of the workload count (`Workload.slo`), and none if it has none. ttft_slo, tpot_slo,
     e2e_slo: seconds, for all requests alike. slo: an SLO for all, or a mapping by class. Either stands in place of the
     workload's. Raises ValueError for an SLO that is not positive, for both at once, and as a Workload does for slo.
     """
     slos = slos_of(run, slo, ttft=ttft_slo, tpot=tpot_slo, e2e=e2e_slo)
-    met = np.ones(len(run), dtype=bool)
+    met = run.answered.copy()
     if slos is None:
         return met
     for name in ("ttft", "tpot", "e2e"):

@@ -8,7 +8,7 @@ import numpy as np
 from course.base import settings
 from course.engine import metrics
 from course.engine.executor import Executor, Simulated
-from course.engine.log import Log
+from course.engine.log import ANSWERED, GAVE_UP, Log
 from course.engine.step import StepTime, StepTimeModel
 from course.engine.steps import Steps
 from course.memory.kvcache import KVCache
@@ -23,6 +23,9 @@ class Run:
     of one token. Request-level policies answer when the batch ends: their TTFT equals their E2E and there is no TPOT;
     `first_computed` says when the first token existed. Where the client has a cap (`Workload.max_concurrency`), a
     request arrives when it is sent; `client_wait` is how long it was due before, and part of no other time.
+
+    Those who left without their answer have a row too (`outcome`, `answered`): TTFT, TPOT and E2E are NaN, and
+    `response` is when they left.
     """
 
     def __init__(
@@ -43,17 +46,20 @@ class Run:
         np.minimum.at(admitted, log.stays[:, 0], log.stays[:, 1])
         self.arrival = _fixed(log.arrival)
         self.admitted = _fixed(log.start_of(admitted))
-        self.first_computed = _fixed(log.clock[rows[self._first_row, 1]])
-        self.last_computed = _fixed(log.clock[rows[self._end_row - 1, 2]])
+        some = rows if len(rows) else np.zeros((1, 4), dtype=np.int64)  # of no answer at all: overwritten below
+        self.first_computed = _fixed(log.clock[some[np.minimum(self._first_row, len(some) - 1), 1]])
+        self.last_computed = _fixed(log.clock[some[self._end_row - 1, 2]])
         self.preempted = _fixed(np.bincount(log.preemptions[:, 0], minlength=n))
         self.batch_answers = limits.padded
         if self.batch_answers:  # everybody stays until the batch ends, and is answered then
-            leaves = np.empty(n, dtype=np.int64)
+            leaves = np.zeros(n, dtype=np.int64)
             leaves[log.stays[:, 0]] = log.stays[:, 2]
             self.response = _fixed(log.clock[leaves])
         else:
             self.response = self.last_computed
-        self.e2e = _fixed(self.response - self.arrival)
+        whole = self._leave_out(log) if log.left or workload.patience is not None else np.ones(n, dtype=bool)
+        self.answered = _fixed(whole)
+        self.e2e = _fixed(np.where(whole, self.response - self.arrival, np.nan))
         self.queue_wait = _fixed(self.admitted - self.arrival)
         due = self.arrival if workload.max_concurrency is None else workload.arrival
         self.client_wait = _fixed(self.arrival - due)
@@ -62,9 +68,30 @@ class Run:
             self.ttft = self.e2e
             self.tpot = _fixed(np.full(n, np.nan))
         else:
-            self.ttft = _fixed(self.first_computed - self.arrival)
+            self.ttft = _fixed(np.where(whole, self.first_computed - self.arrival, np.nan))
             gaps = np.where(tokens > 1, tokens - 1, 1)
-            self.tpot = _fixed(np.where(tokens > 1, (self.response - self.first_computed) / gaps, np.nan))
+            self.tpot = _fixed(np.where((tokens > 1) & whole, (self.response - self.first_computed) / gaps, np.nan))
+
+    def _leave_out(self, log: Log) -> np.ndarray:
+        """Who was answered whole, and in time for whoever asked. Of the others, what did not happen becomes NaN."""
+        n, gone = len(self), np.array(sorted(log.left), dtype=np.int64)
+        self.first_computed, self.last_computed = (
+            _fixed(np.where(self._end_row > self._first_row, times, np.nan))
+            for times in (self.first_computed, self.last_computed)
+        )
+        there = np.zeros(n, dtype=bool)
+        there[log.stays[:, 0]] = True
+        self.admitted = _fixed(np.where(there, self.admitted, np.nan))
+        response = self.response.copy()
+        left = np.maximum([log.left[row].seconds for row in gone.tolist()], self.arrival[gone])
+        # Of a padded batch the slot goes on to its end.
+        response[gone] = np.where(there[gone] & self.batch_answers, response[gone], left)
+        self.response = _fixed(response)
+        whole = np.ones(n, dtype=bool)
+        whole[gone] = False
+        if self.workload.patience is not None:  # a first and last token that came when nobody waited any more
+            whole &= ~(self.first_computed > self.arrival + self.workload.patience)
+        return whole
 
     def __len__(self) -> int:
         return len(self.workload)
@@ -103,14 +130,30 @@ class Run:
 
     @cached_property
     def outcome(self) -> np.ndarray:
-        """What became of each request: "answered", or "cancelled" if it was given up while the engine was stepped."""
-        return _fixed(np.array(["cancelled" if row in self.log.cancelled else "answered" for row in range(len(self))]))
+        """What became of each request: "answered", "rejected", "gave up" or "cancelled".
+
+        rejected: by the policy (`Schedule.reject`). gave up: its patience was over before its first token
+        (`Workload.patience`). cancelled: while the engine was stepped.
+        """
+        found = np.where(self.answered, ANSWERED, GAVE_UP).astype("U9")
+        for row, left in self.log.left.items():
+            found[row] = left.outcome
+        return _fixed(found)
+
+    @cached_property
+    def abandoned_tokens(self) -> int:
+        """Tokens computed for those who left without an answer, and not lost before that by preemption."""
+        late = ~self.answered
+        late[list(self.log.left)] = False
+        needed = self.workload.prompt_tokens + self.workload.output_tokens - 1
+        return int(needed[late].sum()) + sum(left.tokens for left in self.log.left.values())
 
     def token_times(self, request: int) -> np.ndarray:
         """When each output token of the request was computed, in seconds; equal if several left in one step."""
         request = settings.whole("the number of a request", request, low=0, high=len(self) - 1)
         rows = self.log.tokens[self._first_row[request] : self._end_row[request]]
-        return np.concatenate([np.repeat(self.log.clock[first : last + 1], each) for _, first, last, each in rows])
+        times = [np.repeat(self.log.clock[first : last + 1], each) for _, first, last, each in rows]
+        return np.concatenate([*times, np.empty(0)])
 
     @cached_property
     def itl(self) -> np.ndarray:

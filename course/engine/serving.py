@@ -61,15 +61,14 @@ def finish(engine: Engine) -> Run:
     """Serve all that an engine still has to do, and return what happened since its beginning.
 
     The workload of the Run is what came, with answers as long as they became. Raises ValueError if requests were
-    submitted in another order than that of their arrival, or given up before their first token, and as `serve` does.
+    submitted in another order than that of their arrival, and as `serve` does.
     """
     log, load, prompts = engine.run(), engine.arrivals.load, np.array(engine.arrivals.prompt)
     lengths = log.lengths - prompts
-    if not lengths.all():
-        raise ValueError(
-            f"request {int(lengths.argmin())} was cancelled before its first token, and a Run has no row for "
-            f"such a request"
-        )
+    if log.left:  # what is not over has the length that it would have had, if that is known
+        known = engine.simulated.lengths if engine.simulated else np.maximum(lengths, 1)
+        gone = list(log.left)
+        lengths[gone] = np.array(known)[gone]
     if load is None or len(load) < len(prompts):
         load = Workload(log.arrival, prompts, lengths, **engine.arrivals.columns())
     elif not np.array_equal(lengths, load.output_tokens):

@@ -126,6 +126,7 @@ class Steps:
     def _computed_at_end(self) -> np.ndarray:
         """Tokens in the cache at the end of each stay."""
         lost = {(request, step - 1): tokens for request, step, tokens in self._log.preemptions.tolist()}
+        lost |= {(request, left.step - 1): left.tokens for request, left in self._log.left.items() if left.tokens}
         tokens = self._log.lengths[self._log.stays[:, 0]] - 1
         for row, (request, _, last) in enumerate(self._log.stays.tolist() if lost else ()):
             tokens[row] = lost.get((request, last), tokens[row])

@@ -77,6 +77,8 @@ class CupyDevice(Device):
         if architecture:
             versions["architecture"] = architecture.decode(errors="replace").partition("\0")[0]
         super().__init__(kind, name.decode(errors="replace") if isinstance(name, bytes) else str(name), notes, versions)
+        place = [properties.get(f"pci{part}ID") for part in ("Domain", "Bus", "Device")]
+        self.bus = "" if None in place else "{:08x}:{:02x}:{:02x}.0".format(*place)  # as NVML writes it
         self.kernel("empty")(1, 1)
         cupy.cuda.Stream.null.synchronize()
 

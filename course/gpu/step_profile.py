@@ -11,11 +11,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from course.gpu import energy
 from course.gpu import record as records
 from course.gpu.device import Device
 from course.gpu.errors import KernelError
@@ -115,10 +117,18 @@ def _tables(llama: Llama, need: Sequence[int], rng: np.random.Generator) -> list
 
 
 def seconds_at(
-    llama: Llama, point: Point, rng: np.random.Generator, budget: float = 0.3, make: Callable[..., Step] = Step
+    llama: Llama,
+    point: Point,
+    rng: np.random.Generator,
+    budget: float = 0.3,
+    make: Callable[..., Step] = Step,
+    meter: Meter | None = None,
 ) -> tuple[np.ndarray, str]:
-    """Seconds of replays of the step of a point, and its form. budget: seconds after which no more replays start."""
-    return replayed(step_at(llama, point, rng, make), budget)
+    """Seconds of replays of the step of a point, and its form. budget: seconds after which no more replays start.
+
+    meter: takes the mean watts of further replays.
+    """
+    return replayed(step_at(llama, point, rng, make), budget, meter)
 
 
 def verify_seconds_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator) -> tuple[np.ndarray, str]:
@@ -126,14 +136,29 @@ def verify_seconds_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator
     return replayed(verify_step_at(llama, point, rng))
 
 
-def replayed(step: Step, budget: float = 0.3) -> tuple[np.ndarray, str]:
-    """Seconds of replays of a step that has its inputs, and its form. budget: see `seconds_at`."""
+class Meter:
+    """The mean watts of the step that was timed last, from a counter of joules; None before, and where it stood."""
+
+    def __init__(self, joules: Callable[[], float]) -> None:
+        self._joules = joules
+        self.watts: float | None = None
+
+    def measure(self, seconds: Callable[[int], Any], each: float) -> None:
+        """Repeat for about half a second. seconds: replays so many steps and waits; each: seconds of one."""
+        self.watts = energy.mean_watts(self._joules, lambda: seconds(max(1, int(energy.TURN / each))))
+
+
+def replayed(step: Step, budget: float = 0.3, meter: Meter | None = None) -> tuple[np.ndarray, str]:
+    """Seconds of replays of a step that has its inputs, and its form. budget, meter: see `seconds_at`."""
     step.run()
     replay = step.captured()
     queue = step.queue
     first = float(queue.seconds(replay, repeats=1, warm=1)[0])  # type: ignore[attr-defined]
     repeats = int(np.clip(budget / first, 4, 30))
-    return queue.seconds(replay, repeats=repeats, warm=1), step.form  # type: ignore[attr-defined]
+    found = queue.seconds(replay, repeats=repeats, warm=1)  # type: ignore[attr-defined]
+    if meter is not None:
+        meter.measure(lambda many: queue.seconds(replay, repeats=many, warm=0), first)  # type: ignore[attr-defined]
+    return found, step.form
 
 
 def record(
@@ -159,7 +184,8 @@ def record(
     spec: whose sizes to take; the weights are random. tied: whether its head is the embedding table. command: how this
     was started, for the provenance. cache_tokens: room for KV. limit: seconds after which no further point starts.
     wanted, verify: the points, by default all that fit. timed: what times one of `wanted`. told: is called with a line
-    a point. llama: a model that is there already.
+    a point. llama: a model that is there already. `watts` has the card's mean during each of `points`, None where the
+    driver counts no energy; it is left out with `timed`.
 
     Raises KernelError without a CUDA device, or where its memory does not suffice; ValueError for a model that is not
     dense. A point that fails is left out and told.
@@ -183,10 +209,15 @@ def record(
     verified: dict[str, list[Any]] = {name: [] for name in VERIFY_COLUMNS}
     recording: dict[str, Any] = {}
     clocks: list[str] = []
+    joules = energy.counter(device) if timed is None else None
+    meter, watts = (Meter(joules) if joules else None), list[float | None]()
     rng = np.random.default_rng(0)
     most = llama.blocks * BLOCK
     work: Iterator[tuple[dict, Timed, Any]] = itertools.chain(
-        ((columns, timed or seconds_at, point) for point in wanted or points(most, llama.max_positions)),
+        (
+            (columns, timed or partial(seconds_at, meter=meter), point)
+            for point in wanted or points(most, llama.max_positions)
+        ),
         ((verified, verify_seconds_at, point) for point in (verify_points(most) if verify is None else verify)),
     )
     for table, time_it, point in work:
@@ -210,6 +241,8 @@ def record(
         row = (*sizes, middle, low, high, len(found), form)
         for name, value in zip(table, row, strict=True):
             table[name].append(value)
+        if meter and table is columns:
+            watts.append(meter.watts and round(meter.watts, 1))
         told(f"{time.perf_counter() - began:6.1f} s  {row}")
         recording = {
             "kernel": "llama_step",
@@ -222,6 +255,7 @@ def record(
             | {"clocks": _clocks_seen(clocks), "how": _how(columns) + how},
             "points": columns,
         } | ({"verify": verified} if verified["form"] else {})
+        recording |= {"watts": watts} if watts else {}
         scratch = Path(out).with_suffix(".part")
         scratch.write_text(json.dumps(recording, separators=(",", ":")) + "\n", encoding="utf-8")
         os.replace(scratch, out)

@@ -112,24 +112,31 @@ class Model:
         if not isinstance(cache, PagedKV):
             raise LMError("This cache is another device's: make one with the paged_kv of this model.")
         tokens, rows = self._checked(tokens, counts, computed, block_tables, cache)
-        cos, sin = self.cos[rows.positions][:, None], self.sin[rows.positions][:, None]
-        heads, kv_heads, dim = self._heads
         x = self.embedding[tokens]
         for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
-            y = (self._normed(x, layer.attention_norm) @ layer.qkv).reshape(len(x), heads + 2 * kv_heads, dim)
-            turned = rotate(y[:, : heads + kv_heads], cos, sin)
-            keys[rows.blocks, rows.offsets] = turned[:, heads:]
-            values[rows.blocks, rows.offsets] = y[:, heads + kv_heads :]
-            x = x + self._attention(turned[:, :heads], keys, values, rows) @ layer.output
-            y = self._normed(x, layer.mlp_norm) @ layer.gate_up
-            gate, up = y[:, : self.config.intermediate_size], y[:, self.config.intermediate_size :]
-            x = x + (silu(gate) * up) @ layer.down
+            x = x + self.attended(x, layer, keys, values, rows)
+            x = x + self.fed_forward(x, layer)
         return self._normed(x if every else x[rows.ends - 1], self.norm) @ self.unembedding
 
-    @property
-    def _heads(self) -> tuple[int, int, int]:
-        config = self.config
-        return config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    def attended(self, x: np.ndarray, layer: Layer, keys: np.ndarray, values: np.ndarray, rows: Rows) -> np.ndarray:
+        """What attention adds to x [tokens, hidden]; writes keys and values of the step to the layer's cache.
+
+        layer, keys, values: of all heads, or of some KV heads and the heads that share them: what these add.
+        """
+        dim, kv_heads = self.config.head_dim, keys.shape[2]
+        heads = layer.output.shape[0] // dim
+        cos, sin = self.cos[rows.positions][:, None], self.sin[rows.positions][:, None]
+        y = (self._normed(x, layer.attention_norm) @ layer.qkv).reshape(len(x), heads + 2 * kv_heads, dim)
+        turned = rotate(y[:, : heads + kv_heads], cos, sin)
+        keys[rows.blocks, rows.offsets] = turned[:, heads:]
+        values[rows.blocks, rows.offsets] = y[:, heads + kv_heads :]
+        return self._attention(turned[:, :heads], keys, values, rows) @ layer.output
+
+    def fed_forward(self, x: np.ndarray, layer: Layer) -> np.ndarray:
+        """What the SwiGLU adds to x [tokens, hidden]. layer: all of it, or what some of its inner numbers add."""
+        y = self._normed(x, layer.mlp_norm) @ layer.gate_up
+        inner = len(layer.down)
+        return (silu(y[:, :inner]) * y[:, inner:]) @ layer.down
 
     def _normed(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """RMSNorm of each row."""
@@ -138,7 +145,7 @@ class Model:
 
     def _attention(self, queries: np.ndarray, keys: np.ndarray, values: np.ndarray, rows: Rows) -> np.ndarray:
         """Attention of one layer: queries [tokens, heads, dim] to a mix of values [tokens, heads * dim]."""
-        heads, kv_heads, dim = self._heads
+        heads, kv_heads, dim = queries.shape[1], keys.shape[2], queries.shape[2]
         shared = heads // kv_heads
         mixed = np.empty((len(queries), heads * dim), np.float32)
         if rows.single.size:

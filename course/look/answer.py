@@ -38,7 +38,7 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     results = [run for _, run in found]
     if not (paste.read or paste.unqueued or paste.notes or results):
         raise ValueError(
-            f"none of the {paste.all:,} lines is one that vLLM, SGLang or TensorRT-LLM prints: paste lines of the "
+            f"none of the {paste.all:,} lines is known here: of vLLM, SGLang or TensorRT-LLM, paste lines of the "
             "start (memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
         )
     named = limits.at_the_start(paste)

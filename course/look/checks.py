@@ -34,7 +34,8 @@ def _check(name: str, printed: Number, computed: Number, unit: str, why: str) ->
 
 
 def _amount(number: Number, unit: str) -> str:
-    size = f"{number.value:,.2f}" if unit == "GiB" else f"{number.value:,.4g}" if not unit else f"{number.value:,.0f}"
+    small = not unit and abs(number.value) < 1000
+    size = f"{number.value:,.2f}" if unit == "GiB" else f"{number.value:.4g}" if small else f"{number.value:,.0f}"
     return f"{size} {unit}".strip()
 
 
@@ -66,9 +67,11 @@ def of_start(paste: Paste) -> list[Check]:
         made.append(_check("utilization to set", to_set, now + now - before, "", "the share, and that of graphs again"))
     needed, has, asked, longest = paste.each("needed_gib kv_gib refused_length longest")
     if needed and has and asked and longest and needed.low > 0:
-        fits = asked * has / needed
-        blocks = Number(fits.value, fits.low - 512, fits.high + 16)  # the engine rounds to whole ones, of up to 512
-        check = _check("longest model length", longest, blocks, "tokens", "length x GiB there / GiB needed")
+        fits = asked * has / needed  # and the engine rounds to whole blocks
+        named, why = "longest model length", "length x GiB there / GiB needed"
+        check = _check(named, longest, Number(fits.value, fits.low - 16, fits.high + 16), "tokens", why)
+        if check.verdict == DIFFERS and longest.meets(Number(fits.value, fits.low - 512, fits.high)):
+            check = replace(check, verdict=POSSIBLE, why=f"{why}, in blocks of more than 16 tokens")
         made += _unless(check, "a model with windows or states keeps less of a long sequence")
     return made
 

@@ -54,12 +54,13 @@ def at_the_start(paste: Paste) -> list[Named]:
         last |= {"card": last["graphs"] / last["taken"]} if "graphs" in last and last["taken"] > 0 else {}
     if "wanted" in last and last["total"] > 0:
         last["fits"] = int(100 * last["free"] / last["total"]) / 100
+        last |= {"nothing": 1.0} if not last["fits"] else {}
     found = []
     for limit, one in table().items():
         evidence = next((text for facts, text in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
         if evidence is not None:
             found.append(Named(limit, evidence.format(**last)))
-    return found
+    return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
 def running(paste: Paste) -> tuple[list[Named], list[str]]:
@@ -162,12 +163,17 @@ def _without_a_queue(busy: list[Row]) -> Named | str:
     if idle == len(busy) == len(speeds) and max(speeds) < SLOW and len(busy) >= SEVERAL:
         return Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits")
     rising = len(usages) > SEVERAL and all(a < b for a, b in pairwise(usages))
-    if rising and usages[-1] >= 0.8 and usages[-1] - usages[0] >= 0.1:
+    if rising and usages[-1] >= 0.8 and (usages[-1] - usages[0] >= 0.1 or usages[0] >= 0.9):
         return Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines")
     if idle > MOST * len(busy) and (not speeds or max(speeds) >= SLOW):
         most = max(row.running for row in busy)
         return Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run")
     return "what limits it: requests wait in some lines and not in others, which may be arrivals; paste more lines"
+
+
+def _amount(value: float) -> str:
+    """Four digits, and never as a power of ten."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def printed(results: list[Result]) -> list[Named]:
@@ -177,9 +183,11 @@ def printed(results: list[Result]) -> list[Named]:
     for run in results:
         flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
         half = BURST * total <= flying <= total
-        if flying >= 0.9 * most and (run.loop != "open" or done < 0.95 * asked):
-            found.append(Named("client_cap", f"{flying:.4g} in flight on average of {most:,.0f} allowed"))
-        elif run.loop in ("burst", "") and total > 1 and (half or peak >= total) and not most < total:
-            how = f"{flying:.4g} of {total:,.0f} requests in flight on average" if half else f"all {total:,.0f} at once"
-            found.append(Named("burst", how))
+        if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
+            found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
+        elif (
+            (run.loop in ("burst", "") or most >= total) and total > 1 and (half or peak >= total) and not most < total
+        ):
+            how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
+            found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
     return found

@@ -8,6 +8,8 @@ the memory lines of TensorRT-LLM 0.17 to 1.2. The time and the process before a 
 import re
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import pairwise
+from typing import NamedTuple
 
 from course import flags
 from course.base.printed_number import Number
@@ -40,20 +42,24 @@ VLLM_ROW = _pattern(
     r"(?:[^,]{1,60}, ){0,3}?Running: <running> reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): <waiting> reqs?"
     r".*?GPU KV cache usage: <usage>%"
 )
+# What a line of a log begins with; the rest of a broken one does not.
+BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
+MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
 ENGINE = re.compile(r"Engine (\d{1,4}): $")
-SGLANG_ROW = re.compile(r"(?:DP(\d{1,4}).{0,20})?(Prefill|Decode) batch[.,]? *(.*?)(?=(?:Prefill|Decode) batch|$)")
-SGLANG_PAIR = re.compile(rf"(#[a-z-]+|[a-z ]*usage|gen throughput \(token/s\)): ({N})")
+SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
+SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "full token usage", "token usage",
+                  "mamba usage", "gen throughput (token/s)")  # fmt: skip
+SGLANG_NUMBER = re.compile(r" \d{1,15}(?:\.\d{1,12})?")
 PAGE = re.compile(
     r"^(vllm|sglang):(?:num_requests_|num_)?(running|waiting|queue|(?:kv_cache|gpu_cache|token)_usage)"
     r"(?:_reqs|_perc)?(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d{1,18})?(?:e-\d\d)?)\s*$", re.MULTILINE)  # fmt: skip
 NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
-WORDS = ("KV cache", "max seq len", "throughput:", " batch", "GiB", "version", "engine (v", "blocks", "args", "config:",
-         "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens", "Maximum concurrency",
-         "maxTokensInPaged")  # fmt: skip
+WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
+         "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
+         "Maximum concurrency", "maxTokensInPaged", "out of memory")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One periodic line. usage, state_usage: shares of the pool. seats: running, and those who join in this line."""
 
     seats: int
@@ -100,11 +106,19 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     paste.all = len(text.splitlines())
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
-    for line in (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n"):
+    lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
+    used = 0  # lines before this one are read
+    for place, line in enumerate(lines):
+        if place < used:
+            continue
         if ("serve" in line or "openai" in line) and ENGINES.search(line):
             paste.read += _command(paste, line, gpu)
         elif any(word in line for word in WORDS):
-            paste.read += bool(_rows(paste, line) or _facts(paste, line))
+            if _rows(paste, line) or _facts(paste, line):
+                paste.read += 1
+            else:
+                parts = _broken(paste, lines[place : place + MOST_PARTS])
+                paste.read, used = paste.read + parts, place + parts
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
     for engine, name, value in PAGE.findall(text):  # of several engines: all their requests, the fullest pool
@@ -114,6 +128,21 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
         seats, waiting = int(sum(page["running"])), int(sum(page["waiting"]))
         paste.rows["page"] = [Row(seats, seats, waiting, max(page["usage"], default=None))]
     return paste
+
+
+def _broken(paste: Paste, lines: list[str]) -> int:
+    """How many of these lines are one that a terminal broke at its width, and that is known when whole; 0 if none.
+
+    The break stands anywhere in a word, or took the place of a space.
+    """
+    for parts in range(2, len(lines) + 1):
+        if BEGINS.match(lines[parts - 1]):
+            return 0
+        for between in ("", " "):
+            whole = between.join(lines[:parts])
+            if len(whole) <= LONGEST and (_rows(paste, whole) or _facts(paste, whole)):
+                return parts
+    return 0
 
 
 def _command(paste: Paste, line: str, gpu: GPU | None) -> bool:
@@ -170,18 +199,23 @@ def _rows(paste: Paste, line: str) -> int:
         engine = ENGINE.search(line, 0, match.start())
         row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output)
         rows, paste.engine = [*rows, (engine and engine[1], row)], paste.engine or "vLLM"
-    for match in SGLANG_ROW.finditer(line) if "#running-req" in line else ():
-        rank, kind, rest = match.groups()
-        pairs = {key.strip(): Number.of(value).value for key, value in SGLANG_PAIR.findall(rest)}
+    for before, rest in pairwise(line.split(" batch")) if "#running-req" in line else ():
+        prefill = before.endswith("Prefill")
+        if not (prefill or before.endswith("Decode")):
+            continue
+        rank = SGLANG_RANK.search(before, max(0, len(before) - 40)) if "DP" in before else None
+        said = {name.strip(" ."): value for name, _, value in (part.partition(":") for part in rest.split(","))}
+        found = {name: SGLANG_NUMBER.match(said[name]) for name in SGLANG_NUMBERS if name in said}
+        pairs = {name: float(number[0]) for name, number in found.items() if number}
         paste.engine = paste.engine or "SGLang"
         if "#running-req" not in pairs or "#queue-req" not in pairs:
             paste.unqueued += 1
             continue
         seats, queue = int(pairs["#running-req"]), int(pairs["#queue-req"])
         full = pairs.get("full token usage", pairs.get("token usage"))
-        new, chunk = (int(pairs.get(name, 0)) if kind == "Prefill" else 0 for name in ("#new-seq", "#new-token"))
+        new, chunk = (int(pairs.get(name, 0)) if prefill else 0 for name in ("#new-seq", "#new-token"))
         rate, states = pairs.get("gen throughput (token/s)"), pairs.get("mamba usage", 0.0)
-        rows.append((rank, Row(seats + new, seats, queue, full, None, rate, chunk, states)))
+        rows.append((rank and rank[1], Row(seats + new, seats, queue, full, None, rate, chunk, states)))
     for number, row in rows:
         paste.rows.setdefault(f"engine {int(number or 0)}", []).append(row)
     return len(rows)

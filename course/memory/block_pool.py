@@ -123,6 +123,10 @@ class BlockPool:
         self.release(request)
         return tokens
 
+    def forget(self, request: Holder) -> int:
+        """A request that holds no blocks leaves for good. Returns how many of its tokens were kept elsewhere."""
+        return 0
+
     def copying(self) -> float:
         """Seconds that blocks were copied for since the last step: the coming one takes so much longer."""
         return 0.0

@@ -145,6 +145,11 @@ class PrefixPool(BlockPool):
         self._take_blocks(blocks)
         self._held += blocks
 
+    def forget(self, request: Any) -> int:
+        """See BlockPool."""
+        self._chains.pop(request, None)
+        return 0
+
     def release(self, request: Any, computed: int | None = None) -> None:
         """See BlockPool. What others hold too stays with them."""
         if request in self._reserved:

@@ -59,6 +59,12 @@ class SwapPool(BlockPool):
         self._moved += blocks
         return 0
 
+    def forget(self, request: Any) -> int:
+        """See BlockPool: what the host has of it is free again."""
+        tokens = self._kept.pop(request, 0)
+        self.host_free += self.blocks_for(tokens)
+        return tokens
+
     def copying(self) -> float:
         """See BlockPool."""
         blocks, self._moved = self._moved, 0

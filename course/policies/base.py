@@ -125,9 +125,11 @@ class Schedule:
     drafts: tokens drafted for each request that decodes in this step, or a dict of such requests to tokens.
         They are verified in the same step, and count against its budget and the blocks. Needs an executor that
         verifies.
+    reject: waiting requests that are sent away unanswered, before all else. An answer that does nothing besides takes
+        no time: the policy is asked again at once, without them.
     """
 
-    __slots__ = ("decodes", "drafts", "preempt", "tokens", "until")
+    __slots__ = ("decodes", "drafts", "preempt", "reject", "tokens", "until")
 
     def __init__(
         self,
@@ -136,21 +138,26 @@ class Schedule:
         decodes: bool = False,
         until: float | None = None,
         drafts: int | Mapping[Request, int] = 0,
+        reject: Sequence[Request] = (),
         **unknown: Any,
     ):
         self.tokens, self.preempt, self.decodes, self.until, self.drafts = tokens, preempt, decodes, until, drafts
+        self.reject = reject
         if unknown:
             _refuse_unknown(unknown)
 
     def __repr__(self) -> str:
         drafts = f", drafts={self.drafts!r}" if self.drafts else ""
+        drafts += f", reject={self.reject!r}" if self.reject else ""
         return f"Schedule({self.tokens!r}, {self.preempt!r}, decodes={self.decodes!r}, until={self.until!r}{drafts})"
 
 
 def _refuse_unknown(given: Mapping[str, Any]) -> None:
     if "wait_until" in given:
         raise ValueError("Schedule has no wait_until any more: to run nothing and wait, say Schedule(until=...)")
-    raise ValueError(f"Schedule has tokens, preempt, decodes, until and drafts, and nothing called {', '.join(given)}")
+    raise ValueError(
+        f"Schedule has tokens, preempt, decodes, until, drafts and reject, and nothing called {', '.join(given)}"
+    )
 
 
 class _Shared(Schedule):
@@ -167,7 +174,7 @@ class _Shared(Schedule):
 
 
 # All requests that decode go on, until something changes.
-DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf, drafts=0)
+DECODES: Schedule = _Shared(tokens=NOTHING, preempt=(), decodes=True, until=math.inf, drafts=0, reject=())
 
 
 class Order:

@@ -72,7 +72,7 @@ class Drafting(Policy):
             or not self._room(state, answer.tokens, many * -(-drafts // state.block_size))
         ):
             return answer
-        return Schedule(answer.tokens, (), answer.decodes, None, drafts)
+        return Schedule(answer.tokens, (), answer.decodes, None, drafts, answer.reject)
 
     def _room(self, state: State, tokens: Mapping[Request, int], blocks: int) -> bool:
         """Whether so many blocks are left besides what the answer takes."""

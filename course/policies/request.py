@@ -14,7 +14,7 @@ class Life:
     """What an engine keeps of one request, and changes. A policy reads the Request, which is a view of this.
 
     row: in the workload. labels: class_, tenant, prefix, guess, tags, deadline, prefix_block_size,
-    prefix_answers, slo. engine: the one that serves it, None before and after.
+    prefix_answers, slo, patience. engine: the one that serves it, None before and after.
     emitted_before, computed_before: output tokens and tokens in the cache when its decodes under way began; now, if
     it does not decode. decodes_from: the first step of those decodes, -1 if it does not decode. The counters of a
     request that decodes so follow from the number of the step, and a step costs nothing for those that only go on.
@@ -110,13 +110,14 @@ class Request:
         tags: Mapping[str, Any] | tuple = (),
         deadline: float | None = None,
         slo: SLO | None = None,
+        patience: float | None = None,
         prefix_block_size: int | None = None,
         prefix_answers: bool = False,
         index: int = -1,
     ):
         if deadline is None:
             deadline = getattr(slo, "ttft", None)
-        labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers, slo
+        labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers, slo, patience
         give_life(self, new_life(arrival, prompt_tokens, index, None, labels))
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))

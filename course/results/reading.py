@@ -12,6 +12,7 @@ from course.base.textfiles import MAX_JSON_BYTES, path_of, text
 from course.results import (
     aiperf,
     aiperf_sweep,
+    course_sweep,
     genai_perf,
     guidellm,
     guidellm_csv,
@@ -31,6 +32,7 @@ from course.results.rows import NAN
 
 # In the order in which they are asked: if two tools have keys in common, the one with more of its own first.
 READERS: dict[str, ModuleType] = {
+    "course-sweep": course_sweep,
     "llmservingsim": llmservingsim,
     "sglang": sglang_bench,
     "vllm": vllm_bench,
@@ -114,7 +116,7 @@ def _printed(path: Path, content: str, format: str | None) -> list[Document]:
 
 
 def _runs(path: Path, content: str, format: str | None) -> list[Result]:
-    parsed = _printed(path, content, format) or documents(path, content)
+    parsed = _printed(path, content, format) or documents(path, course_sweep.whole_lines(content))
     if format is None and _matching(parsed[0].value) is None:
         parsed = runs(parsed)
     reader = READERS[format or _format_of(path, parsed[0].value)]

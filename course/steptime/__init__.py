@@ -6,22 +6,26 @@ What the engine asks of any step time is `course.engine.step`; its names are at 
 from course.engine.step import LONGEST, SHORTEST, Step, StepTime, StepTimeModel, seconds_of
 from course.steptime.curve import Curve, fit
 from course.steptime.host import WithHost, with_host
+from course.steptime.links import Link, recorded_link
 from course.steptime.moe import Moe
 from course.steptime.power_law import PowerLaw
 from course.steptime.recorded import Recorded, recorded
 from course.steptime.roofline import Roofline
 from course.steptime.scaled import Scaled
+from course.steptime.sharded import Sharded
 from course.steptime.verification import Verification, verify
 
 __all__ = [
     "LONGEST",
     "SHORTEST",
     "Curve",
+    "Link",
     "Moe",
     "PowerLaw",
     "Recorded",
     "Roofline",
     "Scaled",
+    "Sharded",
     "Step",
     "StepTime",
     "StepTimeModel",
@@ -29,6 +33,7 @@ __all__ = [
     "WithHost",
     "fit",
     "recorded",
+    "recorded_link",
     "seconds_of",
     "verify",
     "with_host",

@@ -48,6 +48,7 @@ class Recorded(files.Recording, StepTimeModel):
         self.name = name
         found = points.checked(name, recording)
         self.model, self.provenance = recording["model"], recording["provenance"]
+        self.sizes = recording.get("sizes", {})  # of the model, by name
         usable = points.usable(found)
         both = ((found["chunk"][usable] > 0) == kind for kind in (False, True))
         if all(one.any() for one in both):  # else what follows says what is missing

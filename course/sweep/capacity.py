@@ -1,6 +1,6 @@
 """The highest rate at which a policy keeps its promises: a bisection for each seed, an interval over the seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import nan, sqrt
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, real
-from course.engine.metrics import meets_slos
-from course.engine.run import Run
+from course.engine.capacity import capacity as of_one_draw
+from course.engine.promises import share_within_slo
 from course.engine.serving import serve
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy
@@ -21,22 +21,21 @@ from course.workload.arrivals import HIGHEST_RATE
 
 ALONE = 1e-4
 """Requests/s at which nobody meets another: one in three hours."""
-SLO = Mapping[str, Any]
-Load = Callable[[float, int], Workload]
+Load = Callable[[int], Workload]
 
 
 @dataclass(frozen=True)
 class HighestRate:
     """Requests/s. requests_per_s: the mean over seeds. low, high: its 95% interval (Student's t); NaN with one seed.
 
-    by_seed: the highest rate of each that kept the SLO, to within `precision` of itself.
+    by_seed: the highest rate of each that kept the SLO, to `within` of itself.
     """
 
     requests_per_s: float
     low: float
     high: float
     by_seed: tuple[float, ...]
-    precision: float
+    within: float
 
     def __str__(self) -> str:
         between = "" if self.low != self.low else f" ({self.low:.3g} to {self.high:.3g})"
@@ -48,107 +47,71 @@ def capacity(
     step_time: StepTime,
     cache: KVCache | None,
     load: Load | Workload,
-    slo: SLO,
+    slo: Any = None,
     *,
     share: float = 0.95,
     seeds: int | Iterable[int] = 5,
-    precision: float = 0.01,
+    by: str | None = None,
+    within: float = 0.01,
     executor: Any = None,
 ) -> HighestRate:
-    """The highest rate [requests/s] at which `share` of the requests, of each class that has an SLO, are within it.
+    """The highest rate [requests/s] at which `share` of the requests keep their SLO: `engine.capacity` of each seed.
 
-    load: load(rate, seed) draws the requests, such as lambda rate, seed: Workload.poisson(rate, 2_000, ..., seed=seed);
-        or a Workload, which is scaled to each rate and has no seeds. Many more requests than the queue ever holds: an
+    load: load(seed) draws the requests, such as lambda seed: Workload.poisson(1, 2_000, 512, 128, seed=seed), which
+        are scaled to each rate; or a Workload, which has no seeds. Many more requests than the queue ever holds: an
         overload that ends soon breaks no promise.
-    slo: seconds by metric, {"ttft": 0.5, "tpot": 0.02}, or that by class, {"chat": {"ttft": 0.5}}.
-    seeds: how many, from 0, or which. Each has its own bisection, over the same draws at every rate.
-    precision: relative, of each bisection. executor: as in `sweep`, one task a seed; None is this process.
+    slo: an SLO for all, SLO(ttft=0.5, tpot=0.02), or a mapping of SLOs by class; None if the requests bring theirs.
+    by: "class" or "tenant", each of which must keep its share; None: all together.
+    seeds: how many, from 0, or which. within: of each bisection, as a share of the rate.
+    executor: with `submit`, one task a seed; None is this process.
 
     The share is taken to fall with the rate; where it does not, one of its crossings is found. Raises ValueError if
     even a request alone is too slow, if every rate keeps the SLO, and as `serve` does.
     """
     share = real("share", share, above=0, high=1)
-    precision = real("precision", precision, low=1e-9, high=0.5)
-    slos = _slos(slo)
+    within = real("within", within, low=1e-6, high=1)
     if isinstance(load, Workload):
         if not (isinstance(seeds, int) and seeds in (1, 5)):
-            raise ValueError(
-                "seeds have no effect on a Workload: give load(rate, seed), which draws one, or leave them out"
-            )
+            raise ValueError("seeds have no effect on a Workload: give load(seed), which draws one, or leave them out")
         numbers = [0]
     elif callable(load):
         numbers = seeds_of(seeds)
     else:
-        raise ValueError(f"load must be a function of a rate and a seed, or a Workload, not {quote(load)}")
+        raise ValueError(f"load must be a function of a seed, or a Workload, not {quote(load)}")
     workers = OneProcess() if executor is None else executor
-    jobs = [workers.submit(_highest, policy, step_time, cache, load, slos, share, seed, precision) for seed in numbers]
-    return _interval([job.result() for job in jobs], precision)
+    loads = [load] if isinstance(load, Workload) else [load(seed) for seed in numbers]
+    jobs = [workers.submit(_highest, policy, step_time, cache, one, slo, share, by, within) for one in loads]
+    return _interval([job.result() for job in jobs], within)
 
 
-def _interval(rates: list[float], precision: float) -> HighestRate:
+def _interval(rates: list[float], within: float) -> HighestRate:
     mean = float(np.mean(rates))
     if len(rates) < 2:
-        return HighestRate(mean, nan, nan, tuple(rates), precision)
+        return HighestRate(mean, nan, nan, tuple(rates), within)
     from scipy.stats import t
 
     half = float(t.ppf(0.975, len(rates) - 1)) * float(np.std(rates, ddof=1)) / sqrt(len(rates))
-    return HighestRate(mean, mean - half, mean + half, tuple(rates), precision)
+    return HighestRate(mean, mean - half, mean + half, tuple(rates), within)
 
 
 def _highest(
-    policy: Policy, step_time: StepTime, cache: KVCache | None, load: Load | Workload, slos: dict[str | None, SLO],
-    share: float, seed: int, precision: float,
+    policy: Policy, step_time: StepTime, cache: KVCache | None, load: Workload, slo: Any, share: float, by: str | None,
+    within: float,
 ) -> float:  # fmt: skip
-    """The bisection of one seed: doubled or halved until the SLO is between two rates, then cut by the middle."""
+    """The highest rate of one draw: doubled or halved until it lies between two rates, then by halving."""
 
     def holds(rate: float) -> bool:
-        drawn = load.scaled(rate) if isinstance(load, Workload) else load(rate, seed)
-        return _within(serve(drawn, policy, step_time, cache), slos) >= share
+        run = serve(load.scaled(rate), policy, step_time, cache)
+        return min(share_within_slo(run, by, slo=slo).values()) >= share
 
-    good, bad, rate = 0.0, 0.0, 1.0
+    good, bad, rate = 0.0, 0.0, load.rate if ALONE <= load.rate <= HIGHEST_RATE else 1.0
     while not (good and bad):
         if holds(rate):
             good, rate = rate, 2 * rate
         else:
             bad, rate = rate, rate / 2
         if rate > HIGHEST_RATE:
-            raise ValueError(
-                f"{quote(slos)} holds at every rate up to {good:.3g}/s: it is no limit, or the requests are few"
-            )
+            raise ValueError(f"the SLO holds at every rate up to {good:.3g}/s: it is no limit, or the requests are few")
         if rate < ALONE:
-            raise ValueError(f"{quote(slos)} does not hold at {bad:.3g}/s either: a request alone is slower than that")
-    while bad / good > 1 + precision:
-        middle = sqrt(good * bad)
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
-
-
-def _slos(slo: SLO) -> dict[str | None, SLO]:
-    """By class; None is every request. ValueError for what is no SLO."""
-    if not isinstance(slo, Mapping) or not slo:
-        raise ValueError(f'slo must be seconds by metric, such as {{"ttft": 0.5, "tpot": 0.02}}, not {quote(slo)}')
-    by_class: dict[str | None, SLO] = (
-        {None: slo} if not all(isinstance(one, Mapping) for one in slo.values()) else dict(slo)
-    )
-    for one in by_class.values():
-        for metric, seconds in one.items():
-            if metric not in ("ttft", "tpot", "e2e"):
-                raise ValueError(f"an SLO is of ttft, tpot or e2e, not of {quote(metric)}")
-            real(f"the SLO of {metric} [s]", seconds, above=0)
-    return by_class
-
-
-def _within(run: Run, slos: dict[str | None, SLO]) -> float:
-    """The share of the requests that met their SLO, of the class in which it is smallest."""
-    shares = []
-    for name, slo in slos.items():
-        inside = slice(None) if name is None else _of_class(run, name)
-        shares.append(float(meets_slos(run, slo.get("ttft"), slo.get("tpot"), slo.get("e2e"))[inside].mean()))
-    return min(shares)
-
-
-def _of_class(run: Run, name: str) -> np.ndarray:
-    labels = run.workload.class_
-    if labels is None or not (labels == name).any():
-        raise ValueError(f"no request has the class {quote(name)}, which the SLO names")
-    return labels == name
+            raise ValueError(f"the SLO does not hold at {bad:.3g}/s either: a request alone is slower than that")
+    return of_one_draw(load, policy, step_time, cache, slo=slo, share=share, by=by, low=good, high=bad, within=within)

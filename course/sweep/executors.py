@@ -1,23 +1,28 @@
 """Who runs the runs: this process, one process a core, a Dask cluster, Ray. Each has `submit` as in concurrent.futures.
 
-Dask and Ray are extras, `pip install "llm-batching-course[dask]"`, and imported when asked for.
+Dask and Ray are extras, `pip install -e ".[dask]"`, and imported when asked for.
 """
 
 import multiprocessing
 import os
 import pickle
+import re
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from course.base.settings import quote, reason, whole
 
-CONNECT_SECONDS = 8.0
-"""To wait for a scheduler. Whoever mistyped its address reads a sentence within ten seconds, imports included."""
+CONNECT_SECONDS = 4.0
+"""To wait for a port, and again for the scheduler: whoever mistyped an address reads a sentence within ten seconds."""
+MOST_GREETING = 2**20
+"""Bytes that a scheduler may say of itself; the first eight say how many."""
 
 
 class OneProcess:
@@ -31,6 +36,10 @@ class OneProcess:
         except Exception as error:
             future.set_exception(error)
         return future
+
+
+class OwnPool(ProcessPoolExecutor):
+    """That of `process_pool`, which ends it and what it has to do: cancelled first, that is an error in its thread."""
 
 
 class _FromPool:
@@ -64,8 +73,9 @@ def process_pool(processes: int | None = None) -> Iterator[Executor]:
     context = multiprocessing.get_context("forkserver" if forks else "spawn")
     if forks:
         context.set_forkserver_preload(["course.sweep.row", "course.engine.serving"])  # once, not once a process
+        _start_server()
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(number, context, initializer=_begin)
+    pool = OwnPool(number, context, initializer=_begin)
     try:
         yield pool
         pool.shutdown()
@@ -74,6 +84,19 @@ def process_pool(processes: int | None = None) -> Iterator[Executor]:
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
         raise
+
+
+def _start_server() -> None:
+    """Start what processes are forked from, without Ctrl-C: a new one would answer it before `_begin` has run."""
+    from multiprocessing import forkserver
+
+    mine = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if mine else None
+    try:
+        forkserver.ensure_running()
+    finally:
+        if mine:
+            signal.signal(signal.SIGINT, before)
 
 
 def _begin() -> None:
@@ -108,22 +131,47 @@ def crosses(design: Any) -> bool:
 def on_dask(address: str) -> Iterator[Any]:
     """The workers of a Dask scheduler, such as "tcp://10.0.0.5:8786". Each needs the course, and the files of the runs.
 
-    Raises ConnectionError with a sentence if it does not answer within eight seconds, ImportError without Dask.
+    Raises ValueError for what is no such address, ConnectionError with a sentence if no scheduler answers there, or if
+    it has no workers, ImportError without Dask.
     """
+    if find_spec("distributed") is not None:  # a wrong address is told before the second that the import takes
+        _greeting(address)
     distributed = _extra("distributed", "dask")
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise ConnectionError(
-            f"no Dask scheduler answers at {address} ({reason(error)}). Start one with `dask scheduler`, and give the "
-            "address that it prints"
-        ) from None
+    except OSError as error:
+        raise _nobody(address, error) from None
     with client:
         if not client.scheduler_info()["workers"]:
             raise ConnectionError(
                 f"the Dask scheduler at {address} has no workers: start some with `dask worker {address} --nthreads 1`"
             )
         yield client.get_executor(pure=False)
+
+
+def _greeting(address: str) -> None:
+    """OSError unless a scheduler listens there.
+
+    Dask itself takes what any other server says for the size of a message, asks for exbibytes of memory, and does not
+    end for half a minute.
+    """
+    match = re.fullmatch(r"(tcp|tls)://(\[[^]]+\]|[^:/]+):(\d{1,5})", address)
+    if match is None or not 0 < int(match[3]) < 2**16:
+        raise ValueError(f"the address of a Dask scheduler is such as tcp://10.0.0.5:8786, not {quote(address)}")
+    try:
+        with socket.create_connection((match[2].strip("[]"), int(match[3])), timeout=CONNECT_SECONDS) as connection:
+            begun = connection.recv(8) if match[1] == "tcp" else bytes(8)
+        if len(begun) < 8 or int.from_bytes(begun, "little") > MOST_GREETING:
+            raise ConnectionError("something else listens there")
+    except OSError as error:
+        raise _nobody(address, error) from None
+
+
+def _nobody(address: str, error: OSError) -> ConnectionError:
+    return ConnectionError(
+        f"no Dask scheduler answers at {address} ({reason(error)}). Start one with `dask scheduler`, and give the "
+        "address that it prints"
+    )
 
 
 @contextmanager
@@ -149,5 +197,5 @@ def _extra(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f'{extra} is not installed ({error}): pip install "llm-batching-course[{extra}]", or use this machine'
+            f'{extra} is not installed ({error}): pip install -e ".[{extra}]" in the folder of the course'
         ) from None

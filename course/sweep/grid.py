@@ -51,7 +51,7 @@ def random_settings(grid: Mapping[str, Iterable[Any]], number: int, seed: int = 
     lists = {name: list(dict.fromkeys(values)) for name, values in _lists(grid).items()}
     total, number = prod(map(len, lists.values())), whole("number", number, high=MOST_RUNS)
     if number > total:
-        raise ValueError(f"the grid has {total:,} combinations, fewer than the {number:,} to draw: leave random out")
+        raise ValueError(f"the grid has {total:,} combinations, fewer than the {number:,} to draw: run all of it")
     rng = np.random.default_rng(seed_sequence(seed))
     drawn: dict[tuple[int, ...], None] = {}
     if total <= 2 * number + 1_000:  # where repetitions would be many: the first of all in a random order

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, reason
+from course.base.threads import one_thread
 from course.engine.run import Run
 from course.sweep.grid import Setting, Settings
 
@@ -24,7 +25,9 @@ class Row:
 
     sweep: what was run, in words (see `name_of`). settings and seed: what it was called with. summary: the numbers that
     it returned, in the units of `metrics.summary`; None for what is no finite number; empty if refused. refused: the
-    sentence with which it was refused, or None. versions: of the course, Python and NumPy. cpu_seconds: of the thread.
+    sentence with which it was refused, or None. failed: whether it was no ValueError but a bug, a missing file, a full
+    memory: it is tried again where it is asked for again. versions: of the course, Python and NumPy. cpu_seconds: of
+    the thread that ran it.
     """
 
     sweep: str
@@ -32,6 +35,7 @@ class Row:
     seed: int
     summary: dict[str, Setting]
     refused: str | None
+    failed: bool
     versions: dict[str, str]
     cpu_seconds: float = field(compare=False)
 
@@ -54,7 +58,15 @@ def of_document(place: str, value: Any) -> Row:
     """The row that a line of JSON holds. ValueError, with the place, for anything else."""
     if not isinstance(value, dict) or set(value) != set(Row.__dataclass_fields__):
         raise ValueError(f"{place}: this is no row of a sweep")
-    kinds = {"sweep": str, "settings": dict, "seed": int, "summary": dict, "versions": dict, "refused": str | None}
+    kinds = {
+        "sweep": str,
+        "settings": dict,
+        "seed": int,
+        "summary": dict,
+        "versions": dict,
+        "refused": str | None,
+        "failed": bool,
+    }
     wrong = next((name for name, kind in kinds.items() if not isinstance(value[name], kind)), None)
     if wrong is not None:
         raise ValueError(f"{place}: {wrong} must not be {quote(value[wrong])}")
@@ -80,15 +92,16 @@ def run_one(name: str, design: Design, settings: Settings, seed: int) -> Row:
 
     name: by `name_of`, in the process that asks: in another one a script's functions are called otherwise.
     """
-    begin, summary, refused = time.thread_time(), {}, None
+    begin, summary, refused, failed = time.thread_time(), {}, None, False
     try:
-        found = design(seed=seed, **settings)
-        summary = _numbers(found.summary() if isinstance(found, Run) else found)
+        with one_thread():  # several add up in another order: the last bit would say how many cores there are
+            found = design(seed=seed, **settings)
+            summary = _numbers(found.summary() if isinstance(found, Run) else found)
     except ValueError as error:
         refused = " ".join(str(error).split()) or "it was refused without a sentence"
     except Exception as error:  # a stranger's code: two hundred other runs must not pay for it
-        refused = reason(error)
-    return Row(name, dict(settings), seed, summary, refused, versions(), time.thread_time() - begin)
+        refused, failed = reason(error), True
+    return Row(name, dict(settings), seed, summary, refused, failed, versions(), time.thread_time() - begin)
 
 
 def _numbers(found: Any) -> dict[str, Setting]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from course.base.settings import quote, reason
 from course.sweep import rows_file
-from course.sweep.executors import OneProcess, crosses, process_pool
+from course.sweep.executors import OneProcess, OwnPool, crosses, process_pool
 from course.sweep.grid import Settings, seeds_of, settings_of
 from course.sweep.row import Design, Row, key_of, name_of, run_one
 from course.sweep.table import Table
@@ -50,7 +50,7 @@ def sweep(
     jobs: list[Job] = list(product(settings_of(grid), seeds_of(seeds)))
     name = name_of(design)
     with rows_file.appended(resume) as (there, add):
-        known = {row.key: row for row in there}
+        known = {row.key: row for row in there if not row.failed}
         keys = [key_of(name, *job) for job in jobs]
         todo = [job for job, key in zip(jobs, keys, strict=True) if key not in known]
         notes = _notes(known, keys)
@@ -104,7 +104,7 @@ def _rows(workers: Any, name: str, design: Design, jobs: list[Job]) -> Iterator[
             "there is one: the same call goes on from there"
         ) from None
     finally:
-        for future in waiting:
+        for future in () if isinstance(workers, OwnPool) else waiting:
             future.cancel()
 
 

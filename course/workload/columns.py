@@ -80,6 +80,19 @@ def guesses(values: Any) -> np.ndarray | None:
     return array
 
 
+def patience(values: Any) -> np.ndarray | None:
+    """`values` as float64 seconds above 0, NaN for who waits for ever; None if there are none. Else a ValueError."""
+    if values is None:
+        return None
+    array = times("patience", values, allow_nan=True)
+    if (array == 0).any():
+        row = int(np.argmax(array == 0))
+        raise ValueError(
+            f"patience of request {row} must be above 0 seconds, or NaN for one that never leaves, not 0.0"
+        )
+    return array
+
+
 def references(name: str, values: Any) -> np.ndarray:
     """`values` as int64 request numbers, or -1; `check_order` looks at where they point."""
     array = column(name, values)

@@ -86,7 +86,7 @@ def merged(parts: Sequence[Workload]) -> dict[str, Any]:
         )
     if blocks:
         ((columns["prefix_block_size"], columns["prefix_answers"]),) = blocks
-    for key in ("guess", "deadline"):
+    for key in ("guess", "deadline", "patience"):
         if any(getattr(part, key) is not None for part in parts):
             numbers = [getattr(part, key) for part in parts]
             filled = [np.full(size, np.nan) if one is None else one for one, size in zip(numbers, sizes, strict=True)]

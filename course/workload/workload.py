@@ -15,6 +15,7 @@ from course.workload.columns import (
     guesses,
     label,
     labels,
+    patience,
     prefix_blocks,
     prefixes,
     references,
@@ -40,6 +41,7 @@ PER_REQUEST = (
     "tags",
     "deadline",
     "slo",
+    "patience",
 )
 
 
@@ -61,6 +63,8 @@ class Workload:
     - tags: for each request what else a policy may know of it, a mapping or a tuple of labels; or None.
     - deadline: float64 [s], from 0 to 1e10, after its arrival, NaN if there is none; or None.
     - slo: what was promised to each request (`SLO`), or None. Given as one for all, as a mapping by class, or one each.
+    - patience: float64 [s], above 0, how long after its arrival whoever asked waits for the first token before leaving,
+      NaN for ever; or None.
     - max_concurrency: so many are sent and not answered yet, at most; one that is due while they are waits in the
       client, first come first served. Then `arrival` is when it is due, and a run's own `arrival` when it was sent.
       None: no cap. With `after`, users are the cap.
@@ -82,6 +86,7 @@ class Workload:
     tags: tuple[Mapping[str, Any] | tuple, ...] | None = None
     deadline: np.ndarray | None = None
     slo: tuple[SLO, ...] | None = None
+    patience: np.ndarray | None = None
     prefix_block_size: int | None = None
     prefix_answers: bool = False
     max_concurrency: int | None = None
@@ -99,6 +104,7 @@ class Workload:
         checked["prefix"], checked["guess"] = prefixes(self.prefix), guesses(self.guess)
         checked["tags"] = tags(self.tags)
         checked["deadline"] = None if self.deadline is None else times("deadline", self.deadline, allow_nan=True)
+        checked["patience"] = patience(self.patience)
         checked["slo"] = of_requests(self.slo, len(checked["arrival"]), checked["class_"])
         if self.after is None and self.think_time is not None:
             raise ValueError("think_time needs after, the request that each one follows")
@@ -220,7 +226,7 @@ class Workload:
         """Both workloads on one clock, merged by arrival; neither is shifted. Equal arrivals keep this order.
 
         A request that follows an answer is placed by the earliest time at which it could arrive. If only one side
-        has class_, tenant, prefix, guess, tags, deadline or slo, the other's are "" or -1, (), NaN or SLO().
+        has class_, tenant, prefix, guess, tags, deadline, slo or patience, the other's are "" or -1, (), NaN or SLO().
         """
         if not isinstance(other, Workload):
             raise ValueError(f"only another Workload can be merged, not {quote(other)}")

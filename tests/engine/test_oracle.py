@@ -16,7 +16,9 @@ from tests.helpers.strategies import Case, compare, examples
 
 def overtaken(out) -> bool:
     """Whether somebody waited while a later one was admitted."""
-    order = sorted(range(len(out.arrival)), key=lambda who: (out.arrival[who], who))
+    order = sorted(
+        [who for who, when in enumerate(out.admitted) if when is not None], key=lambda who: (out.arrival[who], who)
+    )
     return any(out.admitted[after] < out.admitted[before] for before, after in pairwise(order))
 
 
@@ -44,6 +46,11 @@ def compare_many(cases, number: int) -> Counter:
             "somebody overtaken": overtaken(out),
             "back from the host": out.returned > 0,
             "no hole though enough is free": out.fragmented > 0,
+            "gave up": any(why == "gave up" for why, *_ in out.left.values()),
+            "rejected": any(why == "rejected" for why, *_ in out.left.values()),
+            "left in the middle of a prompt": any(tokens for _, _, tokens in out.left.values()),
+            "left after a preemption": any(out.preempted[who] for who in out.left),
+            "a token too late": any(out.token_times[who] for who in out.left),
             "guesses, and some without one": case.guess is not None
             and len({None, *case.guess}) > 1
             and None in case.guess,
@@ -81,6 +88,19 @@ def test_many_prompts_in_chunks_at_once():
     assert seen["a prompt in chunks"] >= size(0, 40)
     assert seen["preempted"] >= size(0, 5)
     assert seen["a request without a turn"] == 0
+
+
+def test_those_that_leave():
+    """Patience, in any policy's queue and in the middle of a prompt; and one that rejects."""
+    seen = compare_many(strategies.leaving(), 250)
+    for what in (
+        "gave up",
+        "rejected",
+        "left in the middle of a prompt",
+        "left after a preemption",
+        "a token too late",
+    ):
+        assert seen[what] >= size(0, 3), f"hardly ever: {what}"
 
 
 def test_long_answers():

@@ -28,6 +28,12 @@ class Requests:
     guess: list
     cap: int | None = None
     """So many are out at a time; who is due later waits in the client, in order."""
+    patience: list | None = None
+    """Seconds after its arrival in which its first token must leave, or whoever asked goes; None for ever."""
+
+    def end_of_patience(self, who, arrival):
+        seconds = self.patience[who] if self.patience else None
+        return float("inf") if seconds is None else arrival[who] + seconds
 
 
 @dataclass
@@ -50,6 +56,13 @@ class Outcome:
     """How often a preempted request came back with what it had."""
     fragmented: int = 0
     """How often enough was free for a piece, but not in one hole."""
+    left: dict = field(default_factory=dict)
+    """Who went without a whole answer: (why, when, tokens computed for it that nobody has lost before)."""
+
+    def gone(self, who, why, now, cached):
+        self.left[who] = why, now, cached[who]
+        cached[who] = 0
+        self.response[who] = now
 
 
 class Door:
@@ -95,6 +108,15 @@ def begin(requests):
     n = len(requests.prompt)
     door = Door(requests)
     return door, Outcome(door.arrival, [None] * n, [[] for _ in range(n)], [None] * n, [0] * n)
+
+
+def impatient(requests, out, there, now):
+    """Those of `there` whose patience is over and who have had no token in time, as they leave."""
+    ends = {who: requests.end_of_patience(who, out.arrival) for who in there}
+    late = [
+        who for who in there if ends[who] <= now and not (out.token_times[who] and out.token_times[who][0] <= ends[who])
+    ]
+    return sorted(late, key=lambda who: (ends[who], who))
 
 
 def new_blocks(cached, tokens, block_size):
@@ -173,6 +195,17 @@ def serve_continuous(
 
     while True:
         queue += door.come_in(now)
+        gone = impatient(requests, out, [*queue, *batch], now)
+        for who in gone:
+            host.held.pop(who, None)  # what is there was computed for nobody, too
+            if who in batch and pieces:
+                pieces.free(who)
+            (batch if who in batch else queue).remove(who)
+            held[who] = 0
+            out.gone(who, "gave up", now, cached)
+            door.answered(who, now)
+        if gone:
+            continue
         if not queue and not batch:
             if door.next is None:
                 return out

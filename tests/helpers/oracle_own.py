@@ -7,7 +7,7 @@ says whatever the rules of an engine allow.
 from dataclasses import dataclass
 from random import Random
 
-from tests.helpers.oracle import begin, new_blocks, the_step
+from tests.helpers.oracle import begin, impatient, new_blocks, the_step
 
 
 @dataclass
@@ -38,7 +38,9 @@ class Present:
 
 
 def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_blocks=None, block_size=16):
-    """decide(present) -> (who is preempted, {who: tokens}); or one number: wait until then, or until somebody comes."""
+    """decide(present) -> (who is preempted, {who: tokens}), and perhaps who is rejected; or a number: wait until then,
+    or until somebody comes or leaves.
+    """
     door, out = begin(requests)
     queue, batch, decoding = [], [], set()
     cached = [0] * len(requests.prompt)
@@ -49,6 +51,14 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
 
     while True:
         queue += door.come_in(now)
+        gone = impatient(requests, out, [*queue, *batch], now)
+        for who in gone:
+            (batch if who in batch else queue).remove(who)
+            decoding.discard(who)
+            out.gone(who, "gave up", now, cached)
+            door.answered(who, now)
+        if gone:
+            continue
         if not queue and not batch:
             if door.next is None:
                 return out
@@ -77,10 +87,17 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
         )
         if isinstance(answer, float):
             assert answer > now
-            now = answer if door.next is None else min(answer, door.next)
+            ends = [requests.end_of_patience(who, out.arrival) for who in everybody if not out.token_times[who]]
+            now = min([answer, *ends, *([] if door.next is None else [door.next])])
             continue
 
-        victims, turn = answer
+        victims, turn, *rejects = answer
+        for who in rejects[0] if rejects else ():
+            queue.remove(who)
+            out.gone(who, "rejected", now, cached)
+            door.answered(who, now)
+        if not turn:
+            continue
         dropped = 0
         for who in victims:
             dropped += cached[who]
@@ -223,6 +240,8 @@ class AtRandom:
     waits_until: float = 0.0
     those: tuple = ()
     """Who waited and who ran when it said that its answer would hold."""
+    rejects: bool = False
+    """Whether it also sends some away who wait, at times without doing anything else; never request 0."""
 
     def holds(self, present):
         """Whether decodes alone go on, as it said before."""
@@ -244,6 +263,11 @@ class AtRandom:
             return self.waits_until
         self.holds_until, self.waits_until, self.those = 0.0, 0.0, ()
         draw = Random(f"{self.seed} {present.now!r}")
+        sent_away = [who for who in present.queue if who and draw.random() < 0.1] if self.rejects else []
+        if sent_away:
+            present.queue = [who for who in present.queue if who not in sent_away]
+            if draw.random() < 0.5 or not (present.queue or present.batch):
+                return [], {}, sent_away
         rare = draw.random() < 0.3
         victims = [who for who in present.batch if rare and draw.random() < 0.2]
         draw.shuffle(victims)
@@ -266,7 +290,7 @@ class AtRandom:
             free -= need
             slots -= who in coming
         if not turn:
-            if draw.random() < 0.5:
+            if draw.random() < 0.5 and not sent_away:
                 self.waits_until = present.now + draw.choice([0.125, 0.3])
                 self.those = frozenset(present.queue), frozenset(present.batch)
                 return self.waits_until
@@ -277,4 +301,4 @@ class AtRandom:
             self.holds_until = present.now + draw.choice([0.125, 0.3, 3.0, 1e9])
             running = {who for who in present.batch if who not in victims} | turn.keys()
             self.those = frozenset({*present.queue, *victims} - running), frozenset(running)
-        return victims, turn
+        return (victims, turn, sent_away) if sent_away else (victims, turn)

@@ -184,12 +184,14 @@ class Decided(Policy):
         )
         if isinstance(answer, float):
             return Schedule(until=answer)
-        victims, turn = answer
+        victims, turn, *rejects = answer
+        reject = tuple(everybody[who] for who in rejects[0]) if rejects else ()
         until = self.decide.holds_until or None
         decoding = [who for who in everybody if everybody[who] in state.running and who not in victims]
         decoding = [who for who in decoding if everybody[who] not in state.prefilling]
         preempt = [everybody[who] for who in victims]
         if self.in_words and set(decoding) <= turn.keys():
             tokens = {everybody[who]: tokens for who, tokens in turn.items() if who not in decoding}
-            return Schedule(tokens, preempt, decodes=True, until=until)
-        return Schedule({everybody[who]: tokens for who, tokens in turn.items()}, preempt, until=until)
+            return Schedule(tokens, preempt, decodes=bool(turn), until=until, reject=reject)
+        turn = {everybody[who]: tokens for who, tokens in turn.items()}
+        return Schedule(turn, preempt, until=until, reject=reject)

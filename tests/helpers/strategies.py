@@ -25,7 +25,7 @@ def fresh(policy):
     """The same policy without what it remembers of an earlier run."""
     policy = deepcopy(policy)
     if isinstance(policy, Decided):
-        policy.decide = oracle_own.AtRandom(policy.decide.seed)
+        policy.decide = oracle_own.AtRandom(policy.decide.seed, rejects=policy.decide.rejects)
     return policy
 
 
@@ -50,10 +50,14 @@ class Case:
     guess: tuple | None = None
     cap: int | None = None
     tenant: tuple | None = None
+    patience: tuple | None = None
 
     @property
     def labels(self) -> dict:
         """Columns that orders of tenants read: a level and a deadline for each of them."""
+        if self.patience is not None:
+            patience = [np.nan if seconds is None else seconds for seconds in self.patience]
+            return {"patience": patience} | replace(self, patience=None).labels
         if self.tenant is None:
             return {}
         places = [ord(name) - ord("A") for name in self.tenant]
@@ -91,7 +95,9 @@ class Case:
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
-        requests = oracle.Requests(self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap)
+        requests = oracle.Requests(
+            self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap, self.patience
+        )
         memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
@@ -119,21 +125,29 @@ class Case:
 def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
     """What of the run is not equal, to the last bit, to what the oracle says."""
     n, times = len(case.prompt), want.token_times
-    first, last = np.array([t[0] for t in times]), np.array([t[-1] for t in times])
+    first, last = (np.array([t[place] if t else np.nan for t in times]) for place in (0, -1))
     arrival, response = np.array(want.arrival), np.array(want.response)
+    ends = [seconds or np.inf for seconds in case.patience or (None,) * n]
+    late = first > arrival + ends
+    outcome = [want.left[who][0] if who in want.left else "gave up" if late[who] else "answered" for who in range(n)]
+    whole = np.where([what == "answered" for what in outcome], 0, np.nan)
     answered_whole = case.policy.padded
     values = {
         "arrival": arrival,
-        "admitted": want.admitted,
+        "outcome": np.array(outcome),
+        "admitted": np.array(want.admitted, dtype=float),
         "first_computed": first,
         "last_computed": last,
         "response": response,
-        "queue_wait": np.array(want.admitted) - arrival,
-        "ttft": (response if answered_whole else first) - arrival,
-        "e2e": response - arrival,
+        "queue_wait": np.array(want.admitted, dtype=float) - arrival,
+        "ttft": (response if answered_whole else first) - arrival + whole,
+        "e2e": response - arrival + whole,
         "preempted": want.preempted,
     }
-    found = [name for name, value in values.items() if not np.array_equal(getattr(run, name), value)]
+    found = [name for name, value in values.items() if not _equal(getattr(run, name), value)]
+    abandoned = sum(tokens for _, _, tokens in want.left.values())
+    abandoned += sum(case.prompt[who] + case.output[who] - 1 for who in np.flatnonzero(late) if who not in want.left)
+    found += [] if run.abandoned_tokens == abandoned else ["abandoned_tokens"]
     if len(run.steps) != len(want.steps):
         return [*found, f"{len(run.steps)} steps for {len(want.steps)}"]
     for name in oracle.COLUMNS:
@@ -144,6 +158,14 @@ def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
     if not np.array_equal(np.sort(run.itl), np.sort(gaps)):
         found.append("itl")
     return found
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return (
+        np.array_equal(one, other, equal_nan=other.dtype.kind == "f")
+        if isinstance(other, np.ndarray)
+        else np.array_equal(one, other)
+    )
 
 
 def compare(case: Case) -> oracle.Outcome:
@@ -399,6 +421,32 @@ def capped(draw):
     gaps = draw(st.lists(draw(st.sampled_from([ON_GRID, ANY_TIME])), min_size=n, max_size=n))
     cap = draw(st.sampled_from([1, 1, 2, 3, 5, n, n + 1]))
     return replace(case, arrival=tuple(np.cumsum(gaps).tolist()), after=(None,) * n, cap=cap)
+
+
+@st.composite
+def leaving(draw, sharing_too=False):
+    """Whoever asked goes if the first token does not come in time; and a policy that also rejects."""
+    kinds = (
+        continuous(),
+        storms(),
+        many_in_chunks(),
+        shortest_first(),
+        prefill_first(),
+        rivals(),
+        decided(),
+        decided(),
+    )
+    case = draw(st.one_of(*kinds, *([sharing()] if sharing_too else [])))
+    n, policy = len(case.prompt), case.policy
+    if isinstance(policy, Decided) and draw(st.booleans()):
+        decide = replace(policy.decide, rejects=True)
+        policy = Decided(decide, policy.max_num_seqs, policy.max_num_batched_tokens, policy.in_words)
+    if case.after == (None,) * n and draw(st.booleans()):
+        case = replace(case, cap=draw(st.sampled_from([1, 2, 5])))
+    seconds = st.one_of(st.none(), st.sampled_from([1e-9, GRID, 2 * GRID, 4 * GRID, 20 * GRID]), st.floats(1e-3, 3))
+    # Somebody stays, or there might be no step at all.
+    patience = (None, *draw(st.lists(seconds, min_size=n - 1, max_size=n - 1)))
+    return replace(case, policy=policy, patience=patience)
 
 
 def _columns(draw, n, prompt, output):

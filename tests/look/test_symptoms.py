@@ -6,8 +6,8 @@ from course.look.limits import table
 from course.notebooks import symptoms
 
 IDS = (
-    "slots kv_blocks kv_filling state_blocks max_model_len cuda_graphs other_process sampler_memory prefill_budget "
-    "step client client_cap burst stuck"
+    "slots kv_blocks kv_filling state_blocks max_model_len cuda_graphs other_process card_memory sampler_memory "
+    "prefill_budget step client client_cap burst stuck"
 )
 
 

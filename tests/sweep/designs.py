@@ -52,3 +52,11 @@ def stumbles(*, seed, place):
     if place == 2:
         raise ValueError
     return {"x": place} if place != 3 else 5
+
+
+def adds(*, seed, number):
+    """A sum of so many products, whose last bits depend on how many threads share it."""
+    import numpy as np
+
+    a, b = np.random.default_rng(seed).random((2, number))
+    return {"sum": np.dot(a, b)}

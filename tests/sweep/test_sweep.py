@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from course.sweep import OneProcess, Table, from_pool, process_pool, rows_file, running, sweep
 from course.sweep.grid import settings_of
@@ -85,6 +86,15 @@ def test_rows_are_the_same_from_a_dask_cluster(table, tmp_path):
         assert sweep(designs.served, GRID, seeds=3, executor=on_dask(cluster.scheduler_address)) == table
 
 
+def test_the_last_bit_does_not_depend_on_the_cores():
+    """A BLAS adds up 200,000 products in as many parts as it has threads."""
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        alone = [designs.adds(seed=seed, number=200_000)["sum"] for seed in range(5)]
+    with threadpoolctl.threadpool_limits(4, user_api="blas"):
+        found = sweep(designs.adds, {"number": [200_000]}, seeds=5, executor=OneProcess())
+    assert [row.summary["sum"] for row in found] == alone
+
+
 def test_what_json_lacks_is_none_and_what_numpy_has_is_plain(tmp_path):
     found = sweep(designs.numbers, [{"x": 0.1, "word": "b"}, {"x": np.float64(7)}], executor=OneProcess(),
                   resume=tmp_path / "s.jsonl")  # fmt: skip
@@ -92,8 +102,12 @@ def test_what_json_lacks_is_none_and_what_numpy_has_is_plain(tmp_path):
     assert tuple(rows_file.read(tmp_path / "s.jsonl")) == found.rows
 
 
-def test_a_bug_is_a_row_too():
-    found = sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess())
+def test_a_bug_is_a_row_too_and_is_tried_again(tmp_path):
+    path, told = tmp_path / "s.jsonl", []
+    found = sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess(), resume=path)
+    assert [row.failed for row in found] == [False, True, False, False]
+    sweep(designs.stumbles, {"place": range(4)}, executor=OneProcess(), resume=path, tell=lambda *n: told.append(n))
+    assert told == [(3, 4), (4, 4)] and len(rows_file.read(path)) == 5
     assert [row.refused for row in found] == [
         None,
         "ZeroDivisionError: division by zero",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from scipy.optimize import brentq
 
-from course import Workload, policies, queueing, steptime
+from course import SLO, Workload, policies, queueing, serve, steptime
 from course.sweep import OneProcess, Row, Table, capacity, front, random_settings
 from tests.helpers.sizes import examples
 
@@ -15,7 +15,7 @@ SECOND = steptime.PowerLaw(t0=1, c=0, alpha=1)
 
 
 def row(place, seed=0, refused=None, **numbers):
-    return Row("d", {"place": place}, seed, {} if refused else numbers, refused, {}, 0.5)
+    return Row("d", {"place": place}, seed, {} if refused else numbers, refused, False, {}, 0.5)
 
 
 def test_a_design_has_the_mean_over_its_seeds_and_a_refused_one_none():
@@ -71,61 +71,63 @@ def test_random_settings_of_a_large_grid_are_as_likely_as_each_other():
 # Capacity
 
 
-def poisson(rate, seed):
-    return Workload.poisson(rate, 4_000, 1, 1, seed=seed)
+def poisson(seed):
+    return Workload.poisson(1, 4_000, 1, 1, seed=seed)
 
 
 def test_capacity_of_one_server_is_where_the_formula_has_it():
     """M/D/1: a service of 1 s and an SLO of 3 s is P(wait <= 2 s) >= 0.95."""
     exact = brentq(lambda rate: queueing.md1(arrival_rate=rate, service_s=1.0).p_wait_within(2.0) - 0.95, 0.1, 0.95)
-    found = capacity(policies.Continuous(1, 1), SECOND, None, poisson, {"ttft": 3.0}, seeds=12)
-    # Precision 1%, which is a bias of at most that; the interval misses the mean of all seeds once in twenty.
+    found = capacity(policies.Continuous(1, 1), SECOND, None, poisson, SLO(ttft=3.0), seeds=12)
+    # To within 1%, which is a bias of at most that; the interval misses the mean of all seeds once in twenty.
     assert found.low * 0.99 < exact < found.high * 1.01, (exact, found)
     assert found.low < found.requests_per_s < found.high < 1.0 and len(found.by_seed) == 12
-    again = capacity(
-        policies.Continuous(1, 1), SECOND, None, poisson, {None: {"ttft": 3.0}}, seeds=12, executor=OneProcess()
-    )
+    again = capacity(policies.Continuous(1, 1), SECOND, None, poisson, SLO(ttft=3.0), seeds=12, executor=OneProcess())
     assert again == found and str(found).startswith("0.")
 
 
 def test_each_class_must_keep_its_own():
-    def mixed(rate, seed):
+    def mixed(seed):
         return Workload.mix(
             {
-                "a": Workload.poisson(rate / 2, 500, 1, 1, seed=seed),
-                "b": Workload.poisson(rate / 2, 500, 1, 1, seed=seed + 50),
+                "a": Workload.poisson(1, 500, 1, 1, seed=seed),
+                "b": Workload.poisson(1, 500, 1, 1, seed=seed + 50),
             }
         )
 
-    policy, more = policies.Continuous(1, 1), {"seeds": 1, "precision": 0.05}
-    strict = capacity(policy, SECOND, None, mixed, {"a": {"ttft": 2.0}, "b": {"ttft": 9.0}}, **more)
-    loose = capacity(policy, SECOND, None, mixed, {"a": {"ttft": 9.0}, "b": {"ttft": 9.0}}, **more)
+    policy, more = policies.Continuous(1, 1), {"seeds": 1, "within": 0.05, "by": "class"}
+    strict = capacity(policy, SECOND, None, mixed, {"a": SLO(ttft=2.0), "b": SLO(ttft=9.0)}, **more)
+    loose = capacity(policy, SECOND, None, mixed, {"a": SLO(ttft=9.0), "b": SLO(ttft=9.0)}, **more)
     assert strict.requests_per_s < 0.7 * loose.requests_per_s and strict.low != strict.low
-    with pytest.raises(ValueError, match="no request has the class 'c', which the SLO names"):
-        capacity(policy, SECOND, None, mixed, {"c": {"ttft": 2.0}}, **more)
+    with pytest.raises(ValueError, match="slo names the class 'c', which no request has"):
+        capacity(policy, SECOND, None, mixed, {"c": SLO(ttft=2.0)}, **more)
 
 
 def test_a_workload_is_scaled():
-    load = poisson(1.0, 3)
-    found = capacity(policies.Continuous(1, 1), SECOND, None, load, {"ttft": 3.0})
-    # The same draws: `poisson(rate, 3)` is `load` in another time, so both bisections try the same rates.
-    (drawn,) = capacity(policies.Continuous(1, 1), SECOND, None, poisson, {"ttft": 3.0}, seeds=[3]).by_seed
-    assert found.by_seed[0] == pytest.approx(drawn, rel=0.02)
+    load = poisson(3)
+    found = capacity(policies.Continuous(1, 1), SECOND, None, load, SLO(ttft=3.0))
+    assert found.by_seed == capacity(policies.Continuous(1, 1), SECOND, None, poisson, SLO(ttft=3.0), seeds=[3]).by_seed
+    (rate,) = found.by_seed
+
+    def share(rate):
+        return (serve(load.scaled(rate), policies.Continuous(1, 1), SECOND).ttft <= 3.0).mean()
+
+    assert share(rate) >= 0.95 > share(1.02 * rate)
 
 
 @pytest.mark.parametrize(
     ("load", "slo", "more", "sentence"),
     [
-        (poisson, {"ttft": 0.5}, {}, "a request alone is slower than that"),
-        (poisson, {"ttft": 1e9}, {}, "holds at every rate up to"),
-        (poisson, {"p99": 1}, {}, "an SLO is of ttft, tpot or e2e, not of 'p99'"),
-        (poisson, {"ttft": 0}, {}, "the SLO of ttft [s] must be a finite number above 0, not 0"),
-        (poisson, {}, {}, "slo must be seconds by metric"),
-        (5, {"ttft": 1}, {}, "load must be a function of a rate and a seed, or a Workload, not 5"),
-        (poisson, {"ttft": 3}, {"share": 2}, "share must be a finite number above 0 and at most 1, not 2"),
-        (poisson, {"ttft": 3}, {"seeds": 0}, "seeds must be"),
-        (poisson, {"ttft": 3}, {"precision": 0}, "precision must be"),
-        (poisson(1, 1), {"ttft": 3}, {"seeds": 9}, "seeds have no effect on a Workload"),
+        (poisson, SLO(ttft=0.5), {}, "a request alone is slower than that"),
+        (poisson, SLO(ttft=1e9), {}, "holds at every rate up to"),
+        (poisson, {"p99": 1}, {}, "slo of class 'p99' must be an SLO"),
+        (poisson, 5, {}, "slo must be an SLO, or a dict of SLOs by class, not 5"),
+        (poisson, None, {}, "holds at every rate up to"),
+        (5, SLO(ttft=1), {}, "load must be a function of a seed, or a Workload, not 5"),
+        (poisson, SLO(ttft=3), {"share": 2}, "share must be a finite number above 0 and at most 1, not 2"),
+        (poisson, SLO(ttft=3), {"seeds": 0}, "seeds must be"),
+        (poisson, SLO(ttft=3), {"within": 0}, "within must be"),
+        (poisson(1), SLO(ttft=3), {"seeds": 9}, "seeds have no effect on a Workload"),
     ],
 )
 def test_capacity_refuses_with_a_sentence(load, slo, more, sentence):

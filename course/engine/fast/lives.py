@@ -285,6 +285,31 @@ class Lives(Intake):
                 self.arrivals.answered(life.row, self.now)
         pool.release_all(gone)
 
+    def first_token(self, request: Request) -> float:
+        """When its first token left, if that was with the last step; else any time before."""
+        life = request.life
+        latest = life.decodes_from == self.steps and life.emitted_before == 1
+        return self.last_step_end if latest else 0.0
+
+    def drop(self, request: Request, outcome: str) -> None:
+        """It gives all that it has back, wherever it is, and goes without its whole answer."""
+        life, tokens = request.life, 0
+        if request in self.members:
+            if life.decodes_from >= 0:
+                self.pause(request)
+            self.notes.stays.extend((life.row, life.admitted, self.steps - 1))
+            tokens = request.computed
+            self.pool.release(request)
+            del self.members[request]
+            self.prefilling.pop(request, None)
+            self.running_shown = None
+        elif request in self.waiting:
+            self.sent_back.remove(request) if request in self.sent_back else self.queue.pop(request)
+            tokens = self.pool.forget(request)
+        else:
+            self.arrivals.withdraw(life.row)
+        self.gone(request, outcome, tokens)
+
     def pause(self, request: Request) -> None:
         """It stops decoding for now; what it has stays."""
         life = request.life

@@ -15,10 +15,10 @@ from course.engine.executor import Executor
 from course.engine.fast import tight
 from course.engine.fast.padded import PaddedBatch
 from course.engine.fast.passes import Passes
-from course.engine.log import Log, check_length
+from course.engine.log import REJECTED, Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import DECODES, Policy
+from course.policies.base import DECODES, Policy, Request
 from course.policies.request import fill_remaining
 
 
@@ -69,6 +69,9 @@ class Engine(Passes):
             while self.answered < total and self.now < stop:
                 if times[arrivals.head] <= self.now:
                     self._let_in()
+                if self.impatient and self.impatient[0][0] <= self.now:
+                    self.give_up()
+                    continue
                 if shortcut is not None and shortcut.taken():
                     continue
                 if not (running or queue or sent_back):
@@ -77,9 +80,14 @@ class Engine(Passes):
                 questions += 1
                 if not questions % 1024:
                     check_length(self.clock, self.notes.chunks)
+                rejects: tuple[Request, ...] = ()
                 schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
+                    if schedule.reject:
+                        rejects = answer.rejects_of(schedule, self.waiting)
+                        for request in rejects:
+                            self.drop(request, REJECTED)
                     if schedule.preempt:
                         self.preempt(schedule.preempt)
                     if schedule.drafts:
@@ -95,7 +103,7 @@ class Engine(Passes):
                     self.decode_steps(schedule.until)
                 elif schedule.preempt:
                     raise answer.preempts_only(self.pool, schedule.preempt)
-                else:
+                elif not rejects:  # else the policy is asked again at once, without them
                     self.rest(schedule.until, stop)
                 if self.finishes[0][0] <= self.steps:
                     self.let_go()
@@ -109,6 +117,8 @@ class Engine(Passes):
         while times[head] <= now:
             request = arrivals.request(ids[head], self)
             queue[request] = None
+            if request.life.labels[9] is not None:
+                self.waits_for(request)
             if filled:
                 fill_remaining(request, request.life.prompt_tokens)
             head += 1

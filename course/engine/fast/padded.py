@@ -117,6 +117,6 @@ class PaddedBatch:
             more = engine.steps - life.decodes_from
             life.emitted_before += more
             life.computed_before += more
-            life.decodes_from, life.engine = -1, None
+            life.decodes_from, life.leaves_at, life.engine = -1, engine.steps, None
             if turns:
                 engine.arrivals.answered(request.life.row, engine.now)

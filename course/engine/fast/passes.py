@@ -59,6 +59,7 @@ class Passes(Lives):
         elif (
             until is not None and until > now and self.honour_until and not self.prefilling and now < self.stop
             and self.finishes[0][0] > self.steps and self.arrivals.times[self.arrivals.head] > now
+            and (not self.impatient or self.next_leave > now)
         ):  # fmt: skip
             self.decode_steps(until, if_there_is_room=True)
 
@@ -70,6 +71,8 @@ class Passes(Lives):
         decodes, pool, stop, limit = self.decodes, self.pool, NEVER, 1
         if until is not None and self.honour_until and self.simulated:
             stop = until if until < self.stop else self.stop
+            if self.impatient:
+                stop = min(stop, self.next_leave)
             if self.batch is not None:
                 limit = self.batch.end - self.steps
             else:

@@ -37,7 +37,7 @@ def shortcut(engine: Passes) -> Shortcut | None:
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
     load = arrivals.load
-    if load is None or arrivals.follow_answers or len(load) < len(arrivals.arrival):
+    if load is None or load.patience is not None or arrivals.follow_answers or len(load) < len(arrivals.arrival):
         return None
     return Shortcut(engine, policy, load, simulated, simulated.model)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from course.calibration import vllm_pages
-from course.lessons.lab01 import chat, further, replicas, result_file, tasks
+from course.lessons.lab01 import chat, further, replicas, result_file, sketch, tasks
 from course.lessons.lab01.replicas import PROMISE
 from course.lessons.lab01.result_file import CHOICES_US, GOAL, GOAL_TWIN, TWIN
 from course.models import engine_defaults
@@ -93,9 +93,6 @@ def _chat() -> dict[str, Any]:
         "draws": further.DRAWS,
         "draws_low": min(draws[chat.REQUESTS]),
         "draws_high": max(draws[chat.REQUESTS]),
-        "few_requests": TEST,
-        "few_low": min(draws[TEST]),
-        "few_high": max(draws[TEST]),
         "few_last_s": TEST / further.BUSY,
         "late_requests": (1 - IN_TIME) * chat.REQUESTS,
         "gpu_tokens": found.tokens_per_gpu_second,
@@ -134,9 +131,9 @@ def _asked() -> dict[str, Any]:
         "hour_hundredth": hour / 100,
         "hour_twentieth": hour / 20,
         "few_rate": FEW_RATE,
-        "half_window_ms": chat.WINDOW_MS / 2,
         "few_wait_ms": 1e3 * chat.mean_window_wait(chat.WINDOW_MS / 1e3, FEW_RATE),
-        "about_wait_ms": 10 * round(100 * float(chat.chat(rate=FEW_RATE).mean("window"))),
+        "crowd_rate": sketch.CROWD,
+        "crowd_wait_ms": sketch.CROWDED,
         "p99_s": 0.3,
         "questions": QUESTIONS,
         "seen": f"{seen.numerator} in {seen.denominator}",
@@ -219,7 +216,6 @@ def _p99(values: np.ndarray) -> float:
 
 def keys() -> dict[str, tuple[bool, ...] | str]:
     """Which option of each question is true; of a question about no number, words of the right one."""
-    wait = float(chat.chat(rate=FEW_RATE).mean("window"))
     share = 1 - IN_TIME**QUESTIONS
     hour = 3_600 * HOUR_RATE
     found, even = _replicas()
@@ -228,7 +224,6 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     speed = np.nanmedian(one.run.tpot) / np.nanmedian(many.run.tpot)  # of a reader, in the fuller batch
     drawn = np.sort(np.random.default_rng(0).exponential(size=TEST))
     return {
-        "window": (wait < 0.01, abs(wait - 0.05) < 0.01, abs(wait - 0.09) < 0.01),
         "hundred": (abs(share - 2 / 3) < 0.05, share < 0.02, share > 0.99),
         "behind-the-p99": tuple(bool(np.isclose(hour / part, hour * (1 - IN_TIME))) for part in (1_000, 100, 20)),
         "first-step": "the prefill",

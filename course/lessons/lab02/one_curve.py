@@ -10,10 +10,11 @@ import numpy as np
 from course.base.settings import whole
 from course.figures.words import seconds
 from course.lessons.lab02.one_step import points
+from course.models import prices
 from course.steptime import Curve, fit
 
 CONTEXTS = (256, 1_024, 4_096)  # tokens of each sequence
-CONTEXT, MOST, PRICE = 1_024, 256, 2.5  # tokens, sequences, dollars an hour
+CONTEXT, MOST, PRICE = 1_024, 256, prices.per_hour("H100")  # tokens, sequences, dollars an hour
 LARGEST = 256
 """The batch at which predictions are compared."""
 

@@ -6,7 +6,6 @@ from functools import lru_cache
 import numpy as np
 
 from course import policies
-from course.engine.run import Run
 from course.engine.serving import serve
 from course.lessons.lab04.three_batchers import BUDGET, SLOTS, STEP
 from course.policies import Policy
@@ -19,9 +18,12 @@ RATES = (3, 3, 2, 1, 0.5, 0.2, 0.2, 0.2, 0.5, 1, 2, 3)  # requests/s, hour by ho
 
 @dataclass(frozen=True)
 class Night:
-    """One run, and its graphs: a value for each hour. Rates in requests/s, times in seconds."""
+    """The graphs of one run: a value for each hour. Rates in requests/s, times in seconds.
 
-    run: Run
+    The run itself, of millions of steps, is not kept.
+    """
+
+    requests: int
     rate: np.ndarray
     median: np.ndarray
     median_wait: np.ndarray
@@ -53,9 +55,9 @@ def night(continuous: bool = False) -> Night:
     begun = np.searchsorted(edges, run.steps.end - run.steps.seconds, side="right") - 1
     hours = range(len(RATES))
     return Night(
-        run=run,
+        requests=len(run),
         rate=np.bincount(hour, minlength=len(RATES)) / HOUR,
         median=np.array([np.median(run.e2e[hour == h]) for h in hours]),
         median_wait=np.array([np.median(run.queue_wait[hour == h]) for h in hours]),
-        busy=np.array([run.steps.seconds[begun == h].sum() / HOUR for h in hours]),
+        busy=np.bincount(begun, run.steps.seconds, minlength=len(RATES))[: len(RATES)] / HOUR,
     )

@@ -36,7 +36,9 @@ MUTANTS = (
     Mutant(ARRIVALS, "if self.held and row not in self._given:", "if self.held:", TERM),
     Mutant(RUN, "_fixed(self.arrival - due)", "_fixed(self.admitted - due)", TERM),
     Mutant(PLAIN, "self.sent_back.append(victim)", "self.sent_back.insert(0, victim)", ORDER),
-    Mutant(PLAIN, "<= self.now:\n            self.queue", "< self.now:\n            self.queue", COMPARISON),
+    Mutant(
+        PLAIN, "<= self.now:\n            request = self.arr", "< self.now:\n            request = self.arr", COMPARISON
+    ),
     Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),
     Mutant(PLAIN, "self.pool.take(request, count - 1 - drafts", "self.pool.take(request, count - drafts", BOUNDARY),
     Mutant(PLAIN, "request.life.computed_before += count - 1", "request.life.computed_before += count", BOUNDARY),
@@ -78,8 +80,8 @@ MUTANTS = (
     Mutant(PASSES, "if decodes + self.drafted > self.limits.max_num_batched_tokens and", "if False and", TERM),
     Mutant(
         RUN,
-        '"cancelled" if row in self.log.cancelled',
-        '"cancelled" if row not in self.log.cancelled',
+        "found[row] = left.outcome",
+        "found[row] = GAVE_UP",
         COMPARISON,
         ("tests/engine/test_cancel.py",),
     ),
@@ -162,8 +164,8 @@ MUTANTS = (
     ),
     Mutant(
         LIVES,
-        "self.notes.stays.extend((life.row, life.admitted, self.steps - 1))",
-        "self.notes.stays.extend((life.row, life.admitted, self.steps))",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps - 1))\n            self.notes.preemptions",
+        "self.notes.stays.extend((life.row, life.admitted, self.steps))\n            self.notes.preemptions",
         BOUNDARY,
     ),
     Mutant(

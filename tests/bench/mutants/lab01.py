@@ -12,7 +12,7 @@ FIGURES, FURTHER = "course/lessons/lab01/figures.py", "course/lessons/lab01/furt
 TEXT = "solutions/01_the_first_token.py"
 
 MUTANTS = (
-    Mutant(ASKS, "    right: c\n    why: \"{{few_wait_ms", "    right: b\n    why: \"{{few_wait_ms", KEY),
+    Mutant("course/lessons/lab01/sketch.py", "CROWD, CROWDED = 100, 54.5", "CROWD, CROWDED = 100, 50.5", CONSTANT),
     Mutant(ASKS, "    right: a\n    why: \"All", "    right: c\n    why: \"All", KEY),
     Mutant(FACTS, "return ttft + (tokens - 1) * tpot", "return ttft + tokens * tpot", BOUNDARY),
     Mutant(FACTS, "return ttft - outside - window - prefill", "return ttft - outside - window", TERM),

@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(METRICS, "rate = float(inside.sum() / seconds)", "rate = float(inside.sum() / end)", UNIT),
     Mutant(METRICS, "np.minimum(response, end) - start", "response - start", TERM),
     Mutant(METRICS, "rate * mean_stay + carried_in - carried_out)", "rate * mean_stay + carried_in)", TERM),
-    Mutant(METRICS, "met &= ~(values > settings", "met &= ~(values >= settings", COMPARISON),
+    Mutant("course/engine/promises.py", "> limits(slos, name)", ">= limits(slos, name)", COMPARISON),
     Mutant(METRICS, "counted = run.arrival >= begin", "counted = run.arrival > begin", COMPARISON),
     Mutant(METRICS, "window = (steps.end > begin) & (steps.end <= last)", "window = (steps.end > begin)", TERM),
     Mutant(
@@ -48,8 +48,8 @@ MUTANTS = (
     ),
     Mutant(
         METRICS,
-        "(outputs + int(load.prompt_tokens.sum())) / makespan",
-        "int(load.prompt_tokens.sum()) / makespan",
+        "(outputs + int(load.prompt_tokens[",
+        "(int(load.prompt_tokens[",
         TERM,
     ),
     Mutant(METRICS, "computed / budget if", "computed / makespan if", UNIT),
@@ -59,7 +59,7 @@ MUTANTS = (
         "np.dot(steps.blocks, steps.seconds)) / blocks",
         UNIT,
     ),
-    Mutant(METRICS, "load.output_tokens.sum()) - len(load)", "load.output_tokens.sum())", BOUNDARY),
+    Mutant(METRICS, "load.output_tokens[whole] - 1)", "load.output_tokens[whole])", BOUNDARY),
     Mutant(METRICS, "float(met.sum()) / makespan", "float(met.mean())", UNIT),
     Mutant(METRICS, "getattr(run, name)[counted]", "getattr(run, name)", TERM),
     Mutant(

@@ -1,9 +1,16 @@
-"""What stands around the loop: SLOs of requests."""
+"""What stands around the loop: SLOs of requests, a fleet and its routes, and who leaves without an answer."""
 
-from tests.bench.mutants import COMPARISON, KEY, ORDER, TERM, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, KEY, ORDER, TERM, Mutant
 
-TESTS = ("tests/workload/test_slo.py", "tests/engine/test_promises.py")
+TESTS = ("tests/workload/test_slo.py", "tests/engine/test_promises.py", "tests/engine/test_fleet.py")
 SLO, PROMISES, CAPACITY = "course/workload/slo.py", "course/engine/promises.py", "course/engine/capacity.py"
+FLEET, ROUTES = "course/engine/fleet.py", "course/engine/routes.py"
+INTAKE, ANSWER, PLAIN, RUN, STEPS = (
+    f"course/engine/{name}.py" for name in ("intake", "answer", "plain", "run", "steps")
+)
+LOOP, PASSES, LIVES, TIGHT = (f"course/engine/fast/{name}.py" for name in ("loop", "passes", "lives", "tight"))
+SWAP, LEAVING = "course/memory/swap_pool.py", ("tests/engine/test_leaving.py", "tests/engine/test_cancel.py")
+OF_FLEETS = ("tests/engine/test_fleet.py",)
 ARRIVALS, TRANSFORMS, METRICS = (
     "course/engine/arrivals.py", "course/workload/transforms.py", "course/engine/metrics.py"
 )  # fmt: skip
@@ -28,5 +35,56 @@ MUTANTS = (
     Mutant(CAPACITY, "if least(middle) >= share:", "if least(middle) > share:", COMPARISON),
     Mutant(CAPACITY, "return low", "return high", ORDER),
     Mutant(CAPACITY, "min(share_within_slo(", "max(share_within_slo(", ORDER),
+    Mutant(FLEET, "engine.now > self._now", "engine.now >= self._now", COMPARISON, OF_FLEETS),
+    Mutant(FLEET, "engine.now > self._now", "False", TERM, OF_FLEETS),
+    Mutant(FLEET, "engine.advance(self._now)", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "engine.policy = fresh(engine.policy)", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "noted[:, steps] += before", "pass", TERM, OF_FLEETS),
+    Mutant(FLEET, "log.idle + before", "log.idle", TERM, OF_FLEETS),
+    Mutant(FLEET, "(step + int(n), budget)", "(step, budget)", TERM, OF_FLEETS),
+    Mutant(FLEET, "float(max(peaks))", "float(min(peaks))", ORDER, OF_FLEETS),
+    Mutant(FLEET, "steps.queue for steps in each", "steps.running for steps in each", KEY, OF_FLEETS),
+    Mutant(ROUTES, "(self._next + 1) % len(replicas)", "self._next % len(replicas)", TERM, OF_FLEETS),
+    Mutant(ROUTES, "if known[n] == most]", "if known[n] >= 0]", TERM, OF_FLEETS),
+    Mutant(ROUTES, "<= fewest + self.within", "<= fewest", TERM, OF_FLEETS),
+    Mutant(ROUTES, "self._sent[chosen].update(request.prefix)", "pass", TERM, OF_FLEETS),
+    Mutant(ROUTES, "return least_loaded(replicas, group)", "return group[0]", TERM, OF_FLEETS),
+    Mutant(ROUTES, "low = middle + 1", "low = middle + 2", BOUNDARY, OF_FLEETS),
+    Mutant(INTAKE, "<= self.now:\n            end", "< self.now:\n            end", COMPARISON, LEAVING),
+    Mutant(INTAKE, "self.first_token(request) <= end", "self.first_token(request) < end", COMPARISON, LEAVING),
+    Mutant(INTAKE, "            stop, self.next_leave,", "            stop,", TERM, LEAVING),
+    Mutant(INTAKE, "self.answered += 1\n        if self.arrivals.follow", "if self.arrivals.follow", TERM, LEAVING),
+    Mutant(LOOP, "elif not rejects:", "else:", TERM, LEAVING),
+    Mutant(PASSES, "stop = min(stop, self.next_leave)", "pass", TERM, LEAVING),
+    Mutant(PASSES, "and (not self.impatient or self.next_leave > now)", "and True", TERM, LEAVING),
+    Mutant(
+        LIVES, "life.decodes_from == self.steps and life.emitted_before == 1", "life.emitted_before == 1", TERM, LEAVING
+    ),
+    Mutant(LIVES, "tokens = self.pool.forget(request)", "tokens = 0", TERM, LEAVING),
+    Mutant(SWAP, "self.host_free += self.blocks_for(tokens)\n        return tokens", "return tokens", TERM, LEAVING),
+    Mutant(
+        PLAIN, "request.life.tokens_from = self.steps", "request.life.tokens_from = self.steps - 1", BOUNDARY, LEAVING
+    ),
+    Mutant(
+        PLAIN,
+        "tokens = request.computed\n            self.pool.release(request)",
+        "tokens = request.computed",
+        TERM,
+        LEAVING,
+    ),
+    Mutant(TIGHT, "load.patience is not None or", "", TERM, LEAVING),
+    Mutant(RUN, "whole[gone] = False", "pass", TERM, LEAVING),
+    Mutant(RUN, "needed[late].sum()", "0", TERM, LEAVING),
+    Mutant(PROMISES, "met = run.answered.copy()", "met = np.ones(len(run), dtype=bool)", TERM, LEAVING),
+    Mutant(METRICS, "load.output_tokens[run.answered].sum()", "load.output_tokens.sum()", TERM, LEAVING),
+    Mutant(ANSWER, "or request in reject[:place]", "", TERM, LEAVING),
+    Mutant(
+        ANSWER,
+        'if request in schedule.tokens:\n            raise Broken(f"it rejects',
+        'if False:\n            raise Broken(f"it rejects',
+        TERM,
+        LEAVING,
+    ),
+    Mutant(STEPS, "lost |= {(request, left.step - 1)", "lost |= {(request, left.step)", BOUNDARY, LEAVING),
     Mutant(CAPACITY, "high - low > within * high", "high - low > within * high * 100", TERM),
 )

@@ -166,7 +166,7 @@ def test_the_operators_graphs_are_the_night():
     figure = draw.operators_graphs(found)
     valid(figure)
     assert figure.data[1].y == pytest.approx(found.median, rel=1e-4)
-    assert len(found.run) == pytest.approx(sum(night.RATES) * night.HOUR, rel=0.02)
+    assert found.requests == pytest.approx(sum(night.RATES) * night.HOUR, rel=0.02)
     assert found.rate == pytest.approx(np.array(night.RATES), rel=0.1)
     assert figure.layout.xaxis3.ticktext[0] == "20:00"
 
