@@ -37,8 +37,6 @@ lab.predict("both")
 
 # %% [markdown]
 # ## Explore
-#
-# ### Who can still make it?
 
 # %%
 lab15.who_can_make_it()
@@ -74,8 +72,8 @@ lab15.urgent_questions()
 lab15.four_by_hand()
 
 # %% [markdown]
-# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. In its turn it makes two others late, {{earliest_late}} in all.
-# Served last, {{last_late}} is late. To remember:
+# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. In its turn it makes
+# two others late; last, it is late alone. To remember:
 #
 # $$ \text{start by} = \text{due} - \frac{\text{prompt tokens}}{\text{pace}} $$
 #

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from course import policies
-from course.lessons.lab15 import by_hand, decision, mixed, orders, promises, tasks
+from course.lessons.lab15 import by_hand, decision, live_words, mixed, orders, promises, tasks
 from course.lessons.lab15.promises import (
     BOTH,
     BUDGET,
     CHAT,
-    CHAT_ANSWER,
     CHAT_PROMPT,
     DEFAULTS,
     DOCUMENT,
@@ -42,7 +41,10 @@ from course.policies import slo_driven
 LARGER = 2 * BUDGET  # tokens of a step: more for a higher load
 SEEDS = range(5)
 
-GIVEN = (CHAT_PROMPT, CHAT_ANSWER, LONG_PROMPT, SLOTS, BUDGET, SMALL, ON, PERIOD)
+KNEE = {32: 6, 128: 8, 256: 16, 512: 32}
+"""A curve of the quiz: sequences, and milliseconds of a step."""
+
+GIVEN = (CHAT_PROMPT, LONG_PROMPT, SLOTS, BUDGET, *KNEE, live_words.FEW, live_words.MANY)
 
 
 def facts() -> dict[str, Any]:
@@ -82,7 +84,6 @@ def _explain() -> dict[str, Any]:
     before, order, flag = served(), served(policy=HOPELESS), served(policy=FLAG)
     shares = [served(policy=BOTH, seed=seed).share for seed in SEEDS]
     return {
-        "earliest_late": by_hand.late(by_hand.ORDERS[0]), "last_late": by_hand.late(by_hand.ORDERS[1]),
         "hand_due": by_hand.DUE[1], "hand_steps": by_hand.STEPS[1], "hand_start": by_hand.DUE[1] - by_hand.STEPS[1],
         "hand_now": by_hand.STEPS[0], "pace": PACE,
         "chat_start_s": TTFT[CHAT] - CHAT_PROMPT / PACE,
@@ -124,10 +125,6 @@ def _ticket() -> dict[str, Any]:
         "now_s": now, "yesterday_s": before, "repaired_s": repaired, "more_slots_s": slots, "cap": mixed.CAP,
         "window_ms": 2, "document_tokens": mixed.LONG, "ticket_running": mixed.served().steps.running.max(),
     }  # fmt: skip
-
-
-KNEE = {32: 6, 128: 8, 256: 16, 512: 32}
-"""A curve of the quiz: sequences, and milliseconds of a step."""
 
 
 def _quiz() -> dict[str, Any]:
@@ -212,6 +209,11 @@ def claims() -> dict[str, bool]:
         "a budget of 2,048 keeps no more than the defaults": worse.share < served().share + 0.02,
         "today's flags break the promise of the decision": decision.words(decision.holds(decision.served()))
         == "documents hold, streams do not",
-        "by hand the hopeless one is late in both orders": by_hand.served(by_hand.ORDERS[1]).e2e[1] > by_hand.DUE[1],
+        "by hand the hopeless one is late in both orders, last alone, and else with two others": by_hand.late(
+            by_hand.ORDERS[1]
+        )
+        == 1
+        == by_hand.late(by_hand.ORDERS[0]) - 2
+        and by_hand.served(by_hand.ORDERS[1]).e2e[1] > by_hand.DUE[1],
         "recorded": STEP.simulated.startswith("simulated on recorded steps"),
     }

@@ -17,7 +17,7 @@ from course.engine.run import Run
 from course.engine.serving import serve
 from course.figures.words import seconds
 from course.memory.kvcache import KVCache
-from course.policies import HopelessLast, Policy, StepTarget
+from course.policies import HopelessLast, Policy, Schedule, State, StepTarget
 from course.steptime import recorded
 from course.workload import SLO, Workload, lengths
 
@@ -47,6 +47,17 @@ POLICIES = (DEFAULTS, EARLIEST, HOPELESS, FLAG, TARGET, BOTH)
 
 class Both(HopelessLast, StepTarget):
     """A short step, and an order for those who wait: no engine has either."""
+
+
+class Rejecting(HopelessLast):
+    """Hopeless requests are rejected: their users know at once, and ask elsewhere."""
+
+    def schedule(self, state: State, *, holds: bool | None = None) -> Schedule:
+        """What the order answers, and nothing for those who could no longer start in time."""
+        late = tuple(one for one in state.waiting if self.start_by(one)[0] < state.now and not one.emitted)
+        answer = super().schedule(state, holds=holds)
+        late = tuple(one for one in late if one not in answer.tokens)
+        return Schedule(answer.tokens, answer.preempt, answer.decodes, reject=late) if late else answer
 
 
 @lru_cache(maxsize=128)
@@ -167,6 +178,12 @@ def tuned(target: float = NONE, budget: int = BUDGET, order: str = IN_ORDER, see
     else:
         policy = HopelessLast(slots, budget, **pace) if target >= NONE else Both(slots, budget, **pace, **short)
     return outcome(requests(seed=seed), policy)
+
+
+@lru_cache(maxsize=8)
+def rejecting(seed: int = 0) -> Outcome:
+    """The minute of the story with the small budget, and the hopeless rejected."""
+    return outcome(requests(seed=seed), Rejecting(SMALL, SMALL, tokens_per_second=PACE))
 
 
 def rows(found: Outcome) -> list[tuple[str, str]]:

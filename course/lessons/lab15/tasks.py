@@ -108,6 +108,8 @@ def all_are_served(settings: Settings, result: Outcome) -> bool:
     before = promises.tuned(budget=SMALL)
     runs = [one.run for one in (result, before)]
     done = all((run.response > run.arrival).all() for run in runs)
+    rejected = promises.rejecting()
+    done = done and abs(rejected.share - result.share) < 0.02 and bool((rejected.run.outcome == "rejected").any())
     return done and abs(runs[0].makespan / runs[1].makespan - 1) < 0.02 and result.longest > 2 * before.longest
 
 
@@ -124,4 +126,5 @@ def step(settings: Settings, result: Outcome) -> Mapping[str, Any]:
         "flag_share": f"{flag.share:.0%}",
         "longest": seconds(result.longest),
         "flag_longest": seconds(flag.longest),
+        "rejected": f"{promises.rejecting().share:.0%}",
     }
