@@ -211,7 +211,9 @@ def _as_table(table: "Table", best: tuple["Design", ...], gain: str, least: str,
     shown = [one for place, one in enumerate(ranked) if place < MOST_ROWS or one in best]
     varied = _varied(table)
     columns = _columns(served, gain, least)
-    made = new_table(*varied)
+    made = new_table()
+    for name in varied:
+        made.add_column(one_line(name), no_wrap=True)
     for heading, _, _ in columns:
         made.add_column(heading, justify="right", no_wrap=True)
     made.add_column("front")

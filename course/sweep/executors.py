@@ -180,7 +180,7 @@ def on_ray(address: str | None = None) -> Iterator[Any]:
     pools = _extra("ray.util.multiprocessing", "ray")
     try:
         pool = pools.Pool(ray_address=address)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises these themselves, for a node that does not start
         raise ConnectionError(
             f"no Ray cluster answers at {address} ({reason(error)}). `ray start --head` begins one"
         ) from None

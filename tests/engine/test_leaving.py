@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from course import SLO, KVCache, Workload, policies, serve, steptime
 from course.engine import metrics
@@ -15,7 +16,7 @@ from course.engine.fleet import Fleet
 from course.engine.plain import PlainEngine
 from course.engine.serving import Engine, finish
 from course.policies import POLICIES, Request, Schedule
-from tests.engine import test_plain
+from tests.engine import test_drafts, test_plain, test_prefixes_at_random
 from tests.helpers import strategies
 from tests.helpers.asking import BOTH, serve_asking
 from tests.helpers.own_policies import Own
@@ -244,6 +245,40 @@ def test_all_is_accounted_for(case):
 def test_asking_before_every_step_changes_nothing(case):
     one, other = case.served(), serve_asking(case.load, fresh(case.policy), case.step_time, case.cache)
     assert not (found := test_plain.differences(one, other)), f"{found}: {case}"
+
+
+PATIENCE = st.one_of(st.none(), st.sampled_from([0.125, 0.5, 2.5]), st.floats(1e-3, 3))
+
+
+def some_leave(case, data):
+    """The same, with patience; the first stays."""
+    n = len(case.prompt)
+    return replace(case, patience=(None, *data.draw(st.lists(PATIENCE, min_size=n - 1, max_size=n - 1))))
+
+
+@given(test_prefixes_at_random.sharing(), st.data())
+@examples(100, 20)
+def test_with_prefixes_that_are_shared(case, data):
+    """What somebody computed and left behind is found by others."""
+    case = some_leave(case, data)
+    engine = Engine(fresh(case.policy), case.step_time, case.cache)
+    engine.follow(case.load)
+    run = finish(engine)
+    assert not (found := test_plain.differences(run, test_plain.plainly(case))), f"{found}: {case}"
+    summary = run.summary()
+    assert summary["computed_tokens"] == accounted(run, summary)
+    assert engine.pool.free == case.cache.num_blocks
+
+
+@given(test_drafts.drafting(st.one_of(strategies.continuous(), strategies.storms(), strategies.decided())), st.data())
+@examples(100, 20)
+def test_with_drafts(drawn, data):
+    case, executor = some_leave(drawn[0], data), drawn[1]
+    (engine, run), (_, plain) = (test_drafts.by(loop, case, executor) for loop in (Engine, PlainEngine))
+    assert not (found := test_plain.differences(run, plain)), f"{found}: {case}"
+    summary = run.summary()
+    assert summary["computed_tokens"] == accounted(run, summary)
+    assert not case.cache or engine.pool.free == case.cache.num_blocks
 
 
 SETTINGS = {

@@ -133,6 +133,17 @@ def two_queues(draw: random.Random) -> tuple[Any, ...]:
     return sorted(numbers[:few]), sorted(numbers[few : few + many]), draw.randint(0, most), most
 
 
+def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens of prompts, and a step for edges."""
+    found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
+    return found, draw.choice([1, 4, 16, 64])
+
+
+def ragged(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, and prompts of a few tokens, some of none."""
+    return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -144,6 +155,8 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
+    ("11", "edges"): prompt_lengths,
+    ("11", "pack"): ragged,
     ("13", "how_many"): verifications,
     ("15", "joins"): two_queues,
     ("15", "last"): deadlines,

@@ -28,6 +28,8 @@ PENDING: set[str] = {
     "09 -> 18:slots",
     "10 -> 18:gain",
     "10 -> 18:pool",
+    "11 -> 18:padded",
+    "11 -> 18:sizes",
     "13 -> 18:drafts",
     "13 -> 18:speculation",
     "15 -> 18:acts",

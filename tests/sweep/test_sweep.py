@@ -2,13 +2,15 @@
 
 import json
 import random
+import sys
+import types
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import threadpoolctl
 
-from course.sweep import OneProcess, Table, from_pool, process_pool, rows_file, running, sweep
+from course.sweep import OneProcess, Table, from_pool, on_ray, process_pool, rows_file, running, sweep
 from course.sweep.grid import settings_of
 from tests.sweep import designs
 
@@ -84,6 +86,37 @@ def test_rows_are_the_same_from_a_dask_cluster(table, tmp_path):
         n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path)
     ) as cluster:
         assert sweep(designs.served, GRID, seeds=3, executor=on_dask(cluster.scheduler_address)) == table
+
+
+class StrangePool:
+    """What `on_ray` needs of Ray: a Pool with an address. Addresses of nobody raise what Ray raises."""
+
+    ended = False
+
+    def __init__(self, ray_address):
+        if ray_address is not None:
+            raise Exception("The current node timed out during startup")
+
+    def apply_async(self, task, args, callback, error_callback):
+        assert callable(error_callback)
+        callback(task(*args))
+
+    def terminate(self):
+        StrangePool.ended = True
+
+
+def test_rows_are_the_same_from_rays_pool(table, monkeypatch):
+    """Against a stand-in: Ray needs a cluster of its own."""
+    module = types.ModuleType("ray.util.multiprocessing")
+    module.Pool = StrangePool
+    for name in ("ray", "ray.util"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "ray.util.multiprocessing", module)
+    assert sweep(designs.served, GRID, seeds=3, executor=on_ray()) == table and StrangePool.ended
+    with pytest.raises(
+        ConnectionError, match=r"no Ray cluster answers at ray://x:1 \(Exception: The current node timed"
+    ):
+        sweep(designs.served, GRID, executor=on_ray("ray://x:1"))
 
 
 def test_the_last_bit_does_not_depend_on_the_cores():

@@ -39,7 +39,7 @@ def window(case: Case) -> float:
     return min(LONGEST, max(LEAST, case.slo - step(case) - case.margin))
 
 
-JOIN_PROBES = (
+JOIN_PROBES: tuple[tuple[list[int], list[int], int, int], ...] = (
     ([1, 2], [7, 8, 9], 1, 4),
     ([], [7, 8, 9], 2, 4),
     ([1, 2, 3], [7], 2, 4),

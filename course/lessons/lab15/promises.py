@@ -8,6 +8,7 @@ recorded on the card.
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -74,8 +75,9 @@ def requests(rate: float = RATE, arrivals: str = BURSTS, seed: int = 0) -> Workl
     both = Workload.mix({CHAT: often, DOCUMENT: seldom})
     here = np.random.default_rng(seed + 2_000).random(len(both)) < rate / MOST
     names = np.asarray(both.class_)[here]
-    columns = (column[here] for column in (both.arrival, both.prompt_tokens, both.output_tokens))
-    return Workload(*columns, class_=names, slo=PROMISED)
+    slos = tuple(PROMISED[name] for name in names)
+    arrival, prompt, output = (column[here] for column in (both.arrival, both.prompt_tokens, both.output_tokens))
+    return Workload(arrival, prompt, output, class_=names, slo=slos)
 
 
 def engine(policy: str = DEFAULTS, target: float = TPOT, budget: int = BUDGET) -> Policy:
@@ -108,7 +110,7 @@ class Outcome:
     @cached_property
     def promised(self) -> np.ndarray:
         """The TTFT that each was promised."""
-        return np.array([TTFT[name] for name in self.run.workload.class_])
+        return np.array([TTFT[name] for name in np.asarray(self.run.workload.class_)])
 
     @cached_property
     def in_time(self) -> np.ndarray:
@@ -172,7 +174,9 @@ def served(
 def tuned(target: float = NONE, budget: int = BUDGET, order: str = IN_ORDER, seed: int = 0) -> Outcome:
     """The minute of the story with a step target [ms] (NONE: none), a token budget and an order."""
     slots = min(SLOTS, budget)
-    pace, short = {"tokens_per_second": PACE}, {"step_time": STEP, "target": target / 1e3}
+    pace: dict[str, Any] = {"tokens_per_second": PACE}
+    short: dict[str, Any] = {"step_time": STEP, "target": target / 1e3}
+    policy: Policy
     if order == IN_ORDER:
         policy = policies.Continuous(slots, budget) if target >= NONE else StepTarget(slots, budget, **short)
     else:

@@ -52,7 +52,9 @@ def random_bursts(rate: float, seed: int, num_requests: int = 1_500) -> Workload
     often = Workload.on_off(rate * (1 - DOCUMENTS), chats, *short, on_fraction=0.4, period=30, seed=seed)
     seldom = Workload.poisson(rate * DOCUMENTS, documents, *long, seed=seed + 7)
     both = Workload.mix({promises.CHAT: often, promises.DOCUMENT: seldom})
-    return Workload(both.arrival, both.prompt_tokens, both.output_tokens, class_=np.asarray(both.class_), slo=PROMISED)
+    names = np.asarray(both.class_)
+    slos = tuple(PROMISED[name] for name in names)
+    return Workload(both.arrival, both.prompt_tokens, both.output_tokens, class_=names, slo=slos)
 
 
 def engines(slots: int) -> dict[str, Policy]:

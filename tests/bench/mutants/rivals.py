@@ -9,7 +9,12 @@ FEWEST, PASSES = "course/policies/fewest_computed.py", "course/engine/fast/passe
 MUTANTS = (
     Mutant(SWAP, "blocks > self.host_free", "blocks >= self.host_free", COMPARISON),
     Mutant(SWAP, "self.host_free -= blocks", "pass", TERM),
-    Mutant(SWAP, "self.host_free += self.blocks_for(tokens)", "pass", TERM),
+    Mutant(
+        SWAP,
+        "self.host_free += self.blocks_for(tokens)\n            self._moved",
+        "pass\n            self._moved",
+        TERM,
+    ),
     Mutant(SWAP, "self._moved += blocks", "pass", TERM),
     Mutant(SWAP, "self._moved += self.blocks_for(tokens)", "pass", TERM),
     Mutant(SWAP, "blocks, self._moved = self._moved, 0", "blocks = self._moved", TERM),
