@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(TARGET, "<= self.target", "< 0.9 * self.target", CONSTANT),
     Mutant(TARGET, "middle = (low + high + 1) // 2", "middle = high", TERM),
     Mutant(TARGET, "state.prefilling[0].computed if state.prefilling else 0", "0", TERM),
-    Mutant(HOPELESS, "if start > now), float", "if start >= now), float", BOUNDARY),
+    Mutant(HOPELESS, "[0] >= now:\n                yield", "[0] > now:\n                yield", BOUNDARY),
     Mutant(HOPELESS, "request.prompt_tokens / self.tokens_per_second", "0", TERM),
     Mutant(HOPELESS, 'next((start for start in starts if start > now), float("inf"))', 'float("inf")', TERM),
     Mutant(SLO, "self.slo - self.seconds(batch) - self.margin", "self.slo - self.margin", TERM),
