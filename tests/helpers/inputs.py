@@ -136,6 +136,12 @@ def ragged(draw: random.Random) -> tuple[Any, ...]:
     return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
 
 
+def engines(draw: random.Random) -> tuple[Any, ...]:
+    """Requests that wait and that run, of some engines; equal loads are frequent."""
+    many = draw.randint(2, 5)
+    return [draw.choice([0, 0, 1, 2]) for _ in range(many)], [draw.randint(0, 8) for _ in range(many)]
+
+
 DRAWS = {
     ("01", "reader"): streams,
     ("02", "floor"): floors,
@@ -151,6 +157,7 @@ DRAWS = {
     ("11", "pack"): ragged,
     ("12", "loop"): captures,
     ("13", "how_many"): verifications,
+    ("14", "route"): engines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

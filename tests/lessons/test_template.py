@@ -46,6 +46,8 @@ PENDING: set[str] = {
     "13 -> 15:drafts",
     "13 -> 18:drafts",
     "13 -> 18:speculation",
+    "14 -> 18:capacity",
+    "14 -> 18:cost",
     "16 -> 15:tools",
     "16 -> 18:felt",
     "17 -> 18:bucket",
