@@ -217,4 +217,5 @@ def test_thirty_move_sliders_at_once(learners: list[Learner], labs: list[Path]) 
     FIGURES["move_s"] = {"median": waits[moves // 2], "p95": waits[int(0.95 * moves)], "max": waits[-1]}
     shown = sorted(seconds["first_widget_s"])
     FIGURES["five_at_a_time_first_widget_s"] = {"median": shown[len(shown) // 2], "max": shown[-1]}
-    assert all(progress_of(learner) == {} for learner in learners[BROWSERS:])
+    for learner in learners[BROWSERS:]:  # where its sliders were left is all that the kernel has kept
+        assert set(progress_of(learner)) <= {NUMBER} and not progress_of(learner).get(NUMBER, {}).get("exercises")

@@ -17,19 +17,6 @@ LABS = {number: load(number) for number in available()}
 NOT_REWRITTEN: dict[str, set[str]] = {}
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
 PENDING: set[str] = {
-    "01 -> 15:stream",
-    "02 -> 15:knee",
-    "03 -> 15:no_slot",
-    "04 -> 15:padding",
-    "05 -> 15:rate",
-    "05 -> 15:window",
-    "06 -> 15:fill_step",
-    "07 -> 15:steps",
-    "08 -> 15:residents",
-    "09 -> 15:victim",
-    "10 -> 15:found",
-    "13 -> 15:drafts",
-    "16 -> 15:tools",
 }
 
 
