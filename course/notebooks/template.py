@@ -15,7 +15,7 @@ from course.exercises.spec import LabSpec
 from course.notebooks.source import PRIMER_HEADINGS
 
 MINUTES = 60
-CAPSTONE, CAPSTONE_MINUTES, CAPSTONE_QUIZ = CORE[-1], 90, 19
+CAPSTONE, CAPSTONE_MINUTES, CAPSTONE_QUIZ = CORE[-1], 90, 20
 """The last lab asks again what others taught, one question for each of their objectives, and has more time."""
 CODE_LINES = 15
 EXPLAIN_WORDS, STORY_WORDS = 400, 150

@@ -16,8 +16,7 @@ LABS = {number: load(number) for number in available()}
 # is taken out here, and no lab is added.
 NOT_REWRITTEN: dict[str, set[str]] = {}
 # Retests in labs that do not exist yet, as "NN -> NN:id". Once such a lab exists, `ties` asks for the question.
-PENDING: set[str] = {
-}
+PENDING: set[str] = set()
 
 
 def core(root, number):

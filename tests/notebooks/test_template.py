@@ -74,7 +74,7 @@ def test_a_notebook_beyond_a_limit(name, cells):
 
 
 def test_the_capstone_has_more_time_and_asks_more():
-    capstone = replace(GOOD, number="18", quiz=tuple(Question(f"q{i}", "?", ASK, "a") for i in range(19)))
+    capstone = replace(GOOD, number="18", quiz=tuple(Question(f"q{i}", "?", ASK, "a") for i in range(20)))
     long = [*CELLS[:2], text("## Measure\n\n" + "word " * 7_500), CELLS[2]]
     assert exceeded(long) == {"minutes"} and exceeded(long, capstone, ()) == set()
     longer = [*CELLS[:2], text("## Measure\n\n" + "word " * 13_000), CELLS[2]]

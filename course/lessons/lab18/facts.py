@@ -138,6 +138,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
         "launches": tuple(abs(found[f"launch_{name}"] * found["launch_left"] - found["launch_step"]) < 1e-9
                           for name in ("share", "right", "wrong")),
         "waits": "async scheduling",
+        "captured": "without a graph",
         "turn": tuple(one == min(counters) for one in counters),
     }  # fmt: skip
 
