@@ -3,8 +3,9 @@
 #     docker build -t batching .
 #     docker run --rm -p 8888:8888 -v batching:/home/learner batching
 #
-# Open the address with the token that it prints. Copies of the labs and progress are in the volume.
-FROM python:3.12-slim-bookworm
+# Open the address with the token that it prints. Copies of the labs and progress are in the volume. The image that a
+# JupyterHub starts for each learner (docs/class/README.md) is another target: docker build --target hub -t batching-hub .
+FROM python:3.12-slim-bookworm AS course
 
 # A C++ compiler, so that "Measure" can compile the kernels for the CPU; without it they run as NumPy.
 RUN apt-get update \
@@ -26,6 +27,18 @@ USER learner
 ENV PATH=/opt/batching/.venv/bin:$PATH \
     MY_LABS=/home/learner/my-labs
 WORKDIR /home/learner
+
+# On a hub: its side of the single-user server, of the hub's version (--build-arg JUPYTERHUB=5.4.0 for another one).
+FROM course AS hub
+ARG JUPYTERHUB=
+USER root
+RUN cd /opt/batching && if [ -n "$JUPYTERHUB" ]; \
+    then .venv/bin/python -m pip install --no-cache-dir "jupyterhub==$JUPYTERHUB"; \
+    else .venv/bin/python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements-hub.lock; fi
+USER learner
+CMD ["course", "lab", "--"]
+
+FROM course
 VOLUME /home/learner
 EXPOSE 8888
 

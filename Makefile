@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check vllm-live strength bench-browser browser lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench vllm-check vllm-live strength bench-browser browser hub-test lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -33,7 +33,7 @@ lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open Jupyt
 	@$(RUN) course.desk.workspace --to="$(MY_LABS)" $(ARGS)
 
 test: $(STAMP)  ## unit tests, then every notebook compared with its stored outputs
-	$(RUN) pytest tests --ignore=tests/browser $(SIDE_BY_SIDE) $(ARGS)
+	$(RUN) pytest tests --ignore=tests/browser --ignore=tests/hub $(SIDE_BY_SIDE) $(ARGS)
 ifneq ($(wildcard labs/*.ipynb),)
 	$(RUN) pytest --nbval labs/ $(SOLUTIONS) $(ARGS)
 else
@@ -82,6 +82,20 @@ bench-browser: $(DEV_STAMP)  ## measure from key press to changed figure in Jupy
 browser: $(DEV_STAMP)  ## drive the labs in JupyterLab with Chromium (needs a chromium on the PATH)
 	$(RUN) pytest tests/browser -n 2 $(ARGS)
 
+# The hub is installed as an instructor would: the wheel of the course and jupyterhub in one Python, npm's proxy beside it.
+hub-test: $(DEV_STAMP) .hub/.installed  ## a JupyterHub with thirty users on this machine (needs npm and a chromium on the PATH)
+	@rm -rf .hub/wheel && $(RUN) hatchling build -t wheel -d .hub/wheel > /dev/null 2>&1
+	@.hub/venv/bin/python -m pip install --disable-pip-version-check -qq --no-deps --force-reinstall .hub/wheel/*.whl
+	$(RUN) pytest tests/hub -n 0 $(ARGS)
+
+HUB_PROXY := configurable-http-proxy@5.3.0
+.hub/.installed: requirements.lock requirements-hub.lock
+	@command -v npm > /dev/null || { echo "No npm on the PATH: JupyterHub's proxy comes from it (on Debian and Ubuntu: the package npm)."; exit 1; }
+	@rm -rf .hub && mkdir .hub && $(RUN) venv .hub/venv
+	@.hub/$(INSTALL:.venv/%=venv/%) --require-hashes -r requirements.lock -r requirements-hub.lock
+	@npm install --prefix .hub --silent --no-save --no-fund --no-audit $(HUB_PROXY)
+	@touch $@
+
 vllm-live: $(STAMP)  ## install the real vLLM into .vllm/ (3.4 GB), record course/data/vllm again, and print what moved
 	@$(RUN) tools.vllm_live $(ARGS)
 
@@ -94,6 +108,7 @@ lint: $(DEV_STAMP)  ## ruff: format and rules; import-linter: who may import who
 lock:  ## resolve the lock files and environment.yml again (needs uv; UPGRADE=--upgrade for newer versions)
 	uv pip compile $(UV_OPTIONS) pyproject.toml --group build --group test -o requirements.lock
 	uv pip compile $(UV_OPTIONS) --group dev -c requirements.lock -o requirements-dev.lock
+	uv pip compile $(UV_OPTIONS) --group hub -c requirements.lock -o requirements-hub.lock
 	@sed '/^      - "/d' environment.yml > environment.yml.new
 	@sed -n 's/^\([a-z0-9].*[^ ]\) *\\$$/      - "\1"/p' requirements.lock >> environment.yml.new
 	@mv environment.yml.new environment.yml
@@ -103,7 +118,7 @@ UV_OPTIONS = --quiet --universal --fork-strategy fewest --python-version 3.11 --
   --custom-compile-command "make lock" $(UPGRADE)
 
 clean:  ## remove .venv/ and caches; my-labs/ stays
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis dist build
+	rm -rf .venv .hub .pytest_cache .ruff_cache .mypy_cache .hypothesis dist build
 
 # course/desk/install.py does the work, with whichever Python is found here; it waits where another `make` installs.
 $(STAMP): requirements.lock pyproject.toml

@@ -5,9 +5,8 @@
 // Launch: as many blocks as sequences, a power of two of threads (at most 1024), 4 bytes of shared memory a thread.
 // All terms are positive, so the float32 result is within (8 ceil(work / threads) + log2(threads) + 8) x 2^-24 of the
 // exact sum, whatever the order of additions. `work` is at most 2^24: above it float32 no longer counts in ones.
-extern "C" __global__ void decode_step(float* out, int work) {
-    SHARED(float, partial);
-    const int thread = threadIdx.x, threads = blockDim.x, sequence = blockIdx.x;
+DEVICE float next_token(int work, int sequence, float* partial) {  // in thread 0
+    const int thread = threadIdx.x, threads = blockDim.x;
 
     // Every thread takes each `threads`-th term. The additions of one thread depend on each other: what the loop
     // measures is the latency of a multiply-add, which only more threads or more blocks can hide.
@@ -29,6 +28,12 @@ extern "C" __global__ void decode_step(float* out, int work) {
         sum = partial[thread];
         for (int offset = (threads < LANES ? threads : LANES) / 2; offset > 0; offset /= 2)
             sum += SHUFFLE_DOWN(sum, offset);
-        if (thread == 0) out[sequence] = sum;
     }
+    return sum;
+}
+
+extern "C" __global__ void decode_step(float* out, int work) {
+    SHARED(float, partial);
+    const float token = next_token(work, blockIdx.x, partial);
+    if (threadIdx.x == 0) out[blockIdx.x] = token;
 }

@@ -19,7 +19,7 @@ from course.cli.serve import NEEDED
 from course.desk.jupyter_options import value_of
 from course.desk.workspace import jupyter_arguments
 
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-hub.lock")
 
 
 def pins(path: Path) -> list[str]:
@@ -56,12 +56,13 @@ def test_every_pin_has_hashes_and_no_address(root: Path, name: str) -> None:
 
 def test_the_lock_satisfies_pyproject(root: Path, project: dict) -> None:
     locked = versions(root / "requirements.lock")
-    dev = versions(root / "requirements-dev.lock")
+    others = {"dev": versions(root / "requirements-dev.lock"), "hub": versions(root / "requirements-hub.lock")}
     groups = project["dependency-groups"]
     required = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    for text in [*required, *groups["build"], *groups["test"], *groups["dev"]]:
+    for text in [*required, *(text for group in groups.values() for text in group)]:
         requirement = Requirement(text)
-        pinned = (dev if text in groups["dev"] else locked).get(canonicalize_name(requirement.name))
+        lock = next((pinned for name, pinned in others.items() if text in groups[name]), locked)
+        pinned = lock.get(canonicalize_name(requirement.name))
         assert pinned, f"{text} of pyproject.toml is in no lock: run `make lock`"
         assert all(map(requirement.specifier.contains, pinned)), f"{text} does not admit the locked {pinned}"
 
@@ -72,10 +73,11 @@ def test_every_dependency_states_a_lower_bound(project: dict) -> None:
         assert [spec.operator for spec in Requirement(text).specifier] == [">="], text
 
 
-def test_the_two_locks_agree(root: Path) -> None:
-    locked, dev = (versions(root / name) for name in LOCKS)
-    assert {name: dev[name] for name in dev.keys() & locked.keys()} == {
-        name: locked[name] for name in dev.keys() & locked.keys()
+@pytest.mark.parametrize("name", LOCKS[1:])
+def test_the_other_locks_agree_with_the_first(root: Path, name: str) -> None:
+    locked, other = versions(root / LOCKS[0]), versions(root / name)
+    assert {name: other[name] for name in other.keys() & locked.keys()} == {
+        name: locked[name] for name in other.keys() & locked.keys()
     }
 
 
@@ -150,7 +152,8 @@ def test_the_dockerfile_agrees_with_the_project(root: Path, project: dict) -> No
     ignored = (root / ".dockerignore").read_text().split()
     needed = [*project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"], "course", "README.md", "LICENSE"]
     assert not {Path(name).parts[0] for name in needed}.intersection(ignored)
-    entry, options = (json.loads(re.search(rf"^{word} (.*)$", text, re.MULTILINE)[1]) for word in ("ENTRYPOINT", "CMD"))
+    last = {word: json.loads(re.findall(rf"^{word} (.*)$", text, re.MULTILINE)[-1]) for word in ("ENTRYPOINT", "CMD")}
+    entry, options = last["ENTRYPOINT"], last["CMD"]  # of the last stage, which is built where no target is named
     assert entry[0] in project["project"]["scripts"] and entry[1] in COMMANDS and entry[2] == "--"
     assert f"EXPOSE {next(option.partition('=')[2] for option in options if option.startswith('--port'))}" in text
     arguments = jupyter_arguments(Path("/home/learner/my-labs"), options)

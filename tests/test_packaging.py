@@ -35,6 +35,14 @@ def test_the_wheel_holds_the_package_its_data_and_nothing_else(wheel: Path, root
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
+def test_the_wheel_switches_the_hook_on_saving_on_for_every_server(wheel: Path) -> None:
+    """What the wheel puts into etc/jupyter, Jupyter's servers read, a hub's too; the token is no part of it."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (one for one in archive.namelist() if "/etc/jupyter/" in one)
+    assert name.endswith(".data/data/etc/jupyter/jupyter_server_config.d/llm-batching-course.json")
+    assert json.loads(archive.read(name)) == {"ServerApp": {"jpserver_extensions": {"course.desk.server": True}}}
+
+
 def test_the_wheel_works_where_the_project_is_not(wheel: Path, tmp_path: Path) -> None:
     """Unpacked elsewhere, the package finds its kernels inside itself; nothing of the working tree is needed."""
     zipfile.ZipFile(wheel).extractall(tmp_path)

@@ -8,6 +8,7 @@ is nothing to tidy up in an import, so the process ends on the spot; elsewhere t
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 
 STOPPED = "course: stopped by Ctrl-C"
@@ -26,6 +27,16 @@ def rest() -> None:
     """Leave Ctrl-C to Python again."""
     if signal.getsignal(signal.SIGINT) is _pressed:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def outlive_connections() -> None:
+    """For a server: a client that hangs up is an error of that connection, as everywhere in Python.
+
+    `course` itself ends by SIGPIPE where the reader of its output has gone, and a browser that closes a connection
+    would end the server in the same way.
+    """
+    with suppress(AttributeError):  # Windows has no SIGPIPE
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def _pressed(_number: int, frame: FrameType | None) -> None:

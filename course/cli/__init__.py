@@ -14,6 +14,7 @@ try:  # the first tenths of a second, in which Ctrl-C must not give a traceback 
     import signal
     from contextlib import suppress
     from importlib import import_module
+    from keyword import iskeyword
     from typing import Annotated, Any
 
     import typer
@@ -42,6 +43,8 @@ COMMANDS = {
     "flags": "Turn a policy into engine settings, or an engine's command line into a policy.",
     "labs": "List the labs, with your progress and your copies.",
     "reset": "Start a lab again; your copy is kept.",
+    "progress": "Print or write what you have done, without your name.",
+    "class": "Add up what the learners of a class have done.",
     "compare": "Compare a measured run with the same requests in the simulator.",
     "look": "Read a log, periodic lines or a printed result, and name the limit.",
     "results": "Compare result files of benchmark tools, or read vLLM's metrics.",
@@ -68,7 +71,8 @@ class OneSentence(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        function = getattr(import_module(f"course.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name  # `class`
+        function = getattr(import_module(f"course.cli.{name}"), name)
         alone.command(name=cmd_name, short_help=COMMANDS[cmd_name])(function)
         return typer.main.get_command(alone)
 

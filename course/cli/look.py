@@ -37,6 +37,8 @@ def look(
     kubectl logs my-pod | course look
     """
     from course.base.textfiles import text
+    from course.incidents import fitting
+    from course.look import Answer
     from course.look import look as read
     from course.models import gpus, named_or_read
 
@@ -44,8 +46,23 @@ def look(
         content = "\n".join(text(one, "log", "text", MOST_BYTES) for one in files)
     else:
         content = sys.stdin.buffer.read(MOST_BYTES).decode("utf-8", "replace")
-    answer = read(content, named_or_read(config) if config else None, gpus.gpu(gpu) if gpu else None)
-    echo(json.dumps(asdict(answer), indent=2, ensure_ascii=False) if as_json else _as_text(answer))
+    rows = fitting(content)
+    try:
+        answer = read(content, named_or_read(config) if config else None, gpus.gpu(gpu) if gpu else None)
+    except ValueError:
+        if not rows or config or gpu:
+            raise
+        answer = Answer("", (), (), (), (), (0, len(content.splitlines())))
+    found = {**asdict(answer), "incidents": rows}
+    echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else f"{_as_text(answer)}\n\n{_of_incidents(rows)}")
+
+
+def _of_incidents(rows: list[dict[str, str]]) -> str:
+    """The rows of `course/incidents` that the page fits; none is an answer, too."""
+    if not rows:
+        return "Incidents: none of the known ones fits this page."
+    form = "Incident: {incident}: {evidence}.\n  {symptom}.\n  Next: {next}.\n  Cause: {cause}.\n  Repair: {repair}."
+    return "\n".join(form.format(**row) + f" Lab {row['lab']} teaches it." for row in rows)
 
 
 def _as_text(answer: "Answer") -> str:

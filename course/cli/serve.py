@@ -58,6 +58,7 @@ def serve(
     cache = None if num_gpu_blocks_override is None else KVCache(num_gpu_blocks_override, block_size)
 
     from course import lm
+    from course.base import interrupt
     from course.lm.http.run import open_port, run
     from course.lm.http.service import Service
 
@@ -71,5 +72,6 @@ def serve(
         echo("Prompts stay on this machine. Ctrl-C stops the server.", err=True)
         if name == "static":
             echo(f"note: {one!r} begins when its batch is full; the last requests wait until others come", err=True)
+        interrupt.outlive_connections()
 
     run(service, listening, token, started)

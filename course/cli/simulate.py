@@ -117,7 +117,7 @@ def simulate(
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
     """
     from course.cli import build, groups, report
-    from course.cli.progress import progress_bar, say_reading
+    from course.cli.progress_bar import progress_bar, say_reading
     from course.engine.serving import serve
 
     asked = {name: value for name, value in ctx.params.items() if name != "as_json"}

@@ -166,7 +166,7 @@ def _executor(scheduler: str | None, jobs: int | None) -> Iterator[Any]:
 @contextmanager
 def _counted(out: Path) -> Iterator[Any]:
     """Progress, and a sentence where Ctrl-C ends it."""
-    from course.cli.progress import count_bar
+    from course.cli.progress_bar import count_bar
 
     state = {"done": 0, "runs": 0}
     try:

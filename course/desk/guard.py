@@ -2,6 +2,8 @@
 
 A configuration that was written for a notebook server behind a proxy (`c.ServerApp.token = ""`, `allow_origin = "*"`)
 would let any page in the learner's browser start kernels. What stands on the command line counts as asked for.
+
+A server extension of `course lab` alone: on a hub, the hub says who gets in.
 """
 
 from __future__ import annotations
@@ -30,3 +32,12 @@ def close(app: Any) -> list[str]:
         settings.update(allow_origin="", allow_origin_pat=None, allow_credentials=False)
         changes.append("answers its own pages alone, where your Jupyter configuration lets others in")
     return [f"The course's server {change}." for change in changes]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": "course.desk.guard"}]
+
+
+def _load_jupyter_server_extension(app: Any) -> None:
+    for change in close(app):
+        app.log.warning(change)

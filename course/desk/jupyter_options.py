@@ -13,8 +13,7 @@ from pathlib import Path
 # the settings folder answers it; there, all cells of a notebook are kept laid out (windowingMode), since figures out of
 # sight would not follow a window that changes its width. Jupytext is for building the labs, not for taking
 # them. --allow-root matters in containers only; -y stops at the first Ctrl-C instead of asking.
-OWN = (
-    "--ip=127.0.0.1",
+OF_ANY_SERVER = (
     "--LabApp.news_url=None",
     f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",
     f"--LabApp.extra_labextensions_path={Path(__file__).parent / 'lab_extensions'}",
@@ -24,8 +23,9 @@ OWN = (
     "--ServerApp.jpserver_extensions=course.desk.server=True",
     "--Application.log_level=WARN",
     "--allow-root",
-    "-y",
 )
+OWN = ("--ip=127.0.0.1", *OF_ANY_SERVER, "--ServerApp.jpserver_extensions=course.desk.guard=True", "-y")
+"""Of the server that the course starts. On a hub address, port and access are the hub's."""
 ALIASES = {
     "--ip": "--ServerApp.ip",
     "--port": "--ServerApp.port",

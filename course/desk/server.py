@@ -1,19 +1,20 @@
-"""What the course adds to the Jupyter server of `make lab`: who gets in, what is saved, a start page that keeps up.
+"""What the course adds to a Jupyter server: what is saved, and a start page that keeps up.
 
-Loaded as a server extension, `--ServerApp.jpserver_extensions=course.desk.server=True`, so that a learner's or an
-instructor's own configuration stays but for what `course.desk.guard` closes.
+A server extension. The wheel brings the file that switches it on (etc/jupyter/jupyter_server_config.d), so that any
+Jupyter server of that Python has it, a hub's too; `course lab` names it itself. Who gets in is no matter of this file:
+`course lab` asks for its token (course.desk.guard), a hub has rules of its own.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course.desk.guard import close
-
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+OURS = re.compile(r"^\s*(from|import) course\b", re.MULTILINE)
 AGAIN = "Run > Run All Cells brings the sliders and buttons."
 
 
@@ -36,6 +37,14 @@ def strip_views(model: Mapping[str, Any], **_: Any) -> None:
                 data["text/plain"] = _with_line(data.get("text/plain", ""))
 
 
+def strip_ours(model: Mapping[str, Any], **_: Any) -> None:
+    """`strip_views` for notebooks that import the course; others on the same server are not ours to change."""
+    content = model.get("content")
+    cells = content.get("cells", ()) if isinstance(content, dict) else ()
+    if any(OURS.search("".join(cell.get("source", ""))) for cell in cells if cell.get("cell_type") == "code"):
+        strip_views(model)
+
+
 def _with_line(text: Any) -> str:
     stored = "".join(text) if isinstance(text, list) else str(text)
     return f"{stored}\n\n{AGAIN}" if stored else AGAIN
@@ -46,11 +55,9 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
-    for change in close(app):
-        app.log.warning(change)
     contents = app.contents_manager
-    contents.register_pre_save_hook(strip_views)
     labs, mine = (os.environ.get(name) for name in ("COURSE_LABS", "COURSE_COPIES"))
+    contents.register_pre_save_hook(strip_views if mine else strip_ours)
     if not labs or not mine:
         return
 

@@ -1,4 +1,7 @@
-"""`make lab` and `course lab`: copy the labs that a learner lacks and open JupyterLab on the copies."""
+"""`make lab` and `course lab`: copy the labs that a learner lacks and open JupyterLab on the copies.
+
+Where a JupyterHub starts it, as `c.Spawner.cmd = ["course", "lab", "--"]`, it does the same as that hub's server.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from course.base.quick import without_grammar
 from course.base.streams import forgiving
 from course.desk import home
 from course.desk.copies import copy_labs
-from course.desk.jupyter_options import OWN, value_of, with_others
+from course.desk.jupyter_options import OF_ANY_SERVER, OWN, value_of, with_others
 from course.desk.places import WorkspaceError, folders
 
 ROOT, FIRST_PAGE = "--ServerApp.root_dir", "--LabApp.default_url"
+HUB = "JUPYTERHUB_SERVICE_URL"
+"""What a hub tells the servers that it starts: where to listen."""
 
 
 def jupyter_arguments(mine: Path, extra: Sequence[str] = (), start: Path | None = None) -> list[str]:
@@ -25,7 +30,7 @@ def jupyter_arguments(mine: Path, extra: Sequence[str] = (), start: Path | None 
 
     start: a page to open first, if it lies in the folder that JupyterLab shows.
     """
-    options = with_others([*OWN, f"{ROOT}={mine}"], extra)
+    options = with_others([*(OF_ANY_SERVER if HUB in os.environ else OWN), f"{ROOT}={mine}"], extra)
     root = Path(value_of(ROOT, options) or mine).absolute()
     if start is not None and value_of(FIRST_PAGE, options) is None and start.is_relative_to(root):
         options.insert(0, f"{FIRST_PAGE}=/lab/tree/{quote(start.relative_to(root).as_posix())}")
@@ -55,14 +60,21 @@ def main(arguments: Sequence[str] | None = None, name: str = "python -m course.d
     # Imported here: copying must work, and say what is wrong, without waiting for JupyterLab to load.
     try:
         with without_grammar():
-            from jupyterlab.labapp import main as jupyterlab
+            if HUB in os.environ:
+                from jupyterhub.singleuser.extension import main as jupyterlab
+            else:
+                from jupyterlab.labapp import main as jupyterlab
 
         os.chdir(mine)
     except (ImportError, OSError) as error:
         print(f"JupyterLab cannot be started ({error}): `course doctor` says what is missing.", file=sys.stderr)
         return 1
     _set_up(labs, mine)
-    return jupyterlab(jupyter_arguments(mine, extra, start)) or 0
+    interrupt.outlive_connections()
+    arguments = jupyter_arguments(mine, extra, start)
+    if HUB in os.environ:  # a hub's server asks for its first page here, and a hub that names one is not overruled
+        os.environ.setdefault("JUPYTERHUB_DEFAULT_URL", value_of(FIRST_PAGE, arguments) or "/lab")
+    return jupyterlab(arguments) or 0
 
 
 def _start_page(labs: Path, mine: Path, opens: bool) -> tuple[Path | None, list[str]]:

@@ -226,7 +226,8 @@ class _Reader:
             made["slips"] = [self.slip(key, value) for key, value in parts["slips"].pairs()]
         mistakes = parts["mistakes"].pairs() if "mistakes" in parts else []
         made["mistakes"] = [
-            self.make(value, Mistake, answer=self.answer(key), hint=self.text(value)) for key, value in mistakes
+            self.make(value, Mistake, answer=self.answer(key), hint=self.text(value), name=key.written())
+            for key, value in mistakes
         ]
         if of is not None:
             made["question"] = self.text(parts["ask"])

@@ -19,6 +19,8 @@ from course.exercises.time_limit import OutOfTime, TimeLimit
 MOST_ELEMENTS = 10_000
 """That are read of a generator: far more than any result has."""
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
+UNITS, OTHER = "units", "other"
+"""Kinds of wrong answers that no mistake of the exercise names: a slip of units or a constant typed in; any other."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Verdict:
     """What `judge` found.
 
     `status` is one of NOT_ATTEMPTED, RIGHT and WRONG; `hint` says more about a wrong answer; `mistake` is the position
-    of the known mistake, if it is one.
+    of the known mistake, if it is one; `kind` is what a wrong answer is counted as: the name of that mistake, UNITS or
+    OTHER.
     """
 
     status: str
     hint: str = ""
     mistake: int | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,12 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
         return Verdict(NOT_ATTEMPTED)
     for position, mistake in enumerate(exercise.mistakes):
         if _alike(got, _mistake(exercise, position), exercise):
-            return Verdict(WRONG, mistake.hint, position)
+            return Verdict(WRONG, mistake.hint, position, mistake.name or f"mistake {position + 1}")
     slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
     about_its_form = exercise.probes is None and isinstance(answer, str) and not isinstance(exercise.solution, str)
-    return Verdict(WRONG, " ".join(filter(None, (hint, "" if slip or about_its_form else exercise.hint))))
+    hints = (hint, "" if slip or about_its_form else exercise.hint)
+    return Verdict(WRONG, " ".join(filter(None, hints)), kind=UNITS if slip else OTHER)
 
 
 def outcome(exercise: Exercise, answer: Any) -> Outcome:

@@ -128,10 +128,11 @@ class Lab:
         if verdict.status == NOT_ATTEMPTED:
             again = [f"In its place: {instead.question}"] if instead else []
             return Card(f"{head}: {verdict.status}.", again + self._notices(), verdict.status)
-        after = solutions.keep(self.progress, self.spec.number, id, verdict.status == RIGHT, twin=instead is not None)
+        right, twin = verdict.status == RIGHT, instead is not None
+        after = solutions.keep(self.progress, self.spec.number, id, right, twin, verdict.kind)
         lines = solutions.remarks(exercise, instead, verdict, after)
-        twin = ", with other numbers" if instead else ""
-        return Card(f"{head}{twin}: {verdict.status}.", lines + self._notices(), verdict.status)
+        other = ", with other numbers" if instead else ""
+        return Card(f"{head}{other}: {verdict.status}.", lines + self._notices(), verdict.status)
 
     def solution(self, id: str) -> Card:
         """Show the solution of an exercise after three wrong answers; its twin must then be solved for it to count."""

@@ -59,6 +59,10 @@ class Node:
             raise self.error("a text belongs here; a text with a colon and a blank in it needs quotation marks")
         return str(self.raw.value)
 
+    def written(self) -> str:
+        """Return any part in one line, as it is written."""
+        return _as_written(self.raw)
+
     def number(self) -> float:
         """Return a number, an int if it has no fraction. Raises AsksError: anything else."""
         found = as_number(self.text()) if self.plain else None

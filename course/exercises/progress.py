@@ -76,6 +76,11 @@ class Progress:
             stored = self._read()["labs"].get(number, {})
             return {part: copy.deepcopy(stored.get(part, {})) for part in PARTS}
 
+    def stored(self) -> dict[str, Any]:
+        """Return a copy of what is stored for every lab, by its number."""
+        with self._turn:
+            return copy.deepcopy(self._read()["labs"])
+
     def kept(self) -> bool:
         """Whether what is stored outlives this process."""
         return self._memory is None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from textwrap import dedent
 from typing import Any
@@ -14,6 +14,8 @@ from course.exercises.judge import RIGHT, Verdict
 from course.exercises.progress import Progress
 from course.exercises.spec import Exercise, LabSpec
 
+TWIN = "twin: "
+"""Before the kind of a wrong answer to the twin."""
 PATIENCE = 3
 """Wrong answers after which the plainer hint comes and the solution opens."""
 IS_SHOWN = "The solution was shown, so this exercise counts as shown. It has no second version."
@@ -24,30 +26,36 @@ class Entry:
     """How far an exercise has come.
 
     tries: answers that were graded, the right one among them. done: solved by the learner, the twin if the solution
-    had been shown. shown: whether the solution has been shown.
+    had been shown. shown: whether the solution has been shown. wrong: how many wrong answers were of each kind.
     """
 
     tries: int = 0
     done: bool = False
     shown: bool = False
+    wrong: Mapping[str, int] = field(default_factory=dict)
 
 
 def entry(progress: Progress, number: str, id: str) -> Entry:
     """Return what is stored for an exercise; anything of another shape counts as nothing."""
-    return _read(progress.lab(number)["exercises"].get(id))
+    return read(progress.lab(number)["exercises"].get(id))
 
 
-def keep(progress: Progress, number: str, id: str, right: bool, twin: bool = False) -> Entry:
+def keep(progress: Progress, number: str, id: str, right: bool, twin: bool = False, kind: str = "") -> Entry:
     """Store one more answer and return the new entry. What is done stays done, and its answers are not counted.
 
     right: the verdict. twin: whether it was about the twin; a right answer to what was shown makes nothing done.
+    kind: of a wrong answer, as `Verdict.kind`; "" is not counted by kind.
     """
 
     def edit(stored: Any) -> dict[str, Any]:
-        old, known = _read(stored), stored if isinstance(stored, dict) else {}
+        old, known = read(stored), stored if isinstance(stored, dict) else {}
         if old.done:
             return known
-        return {**known, "tries": old.tries + 1, "done": right and (twin or not old.shown), "at": _now()}
+        new = {**known, "tries": old.tries + 1, "done": right and (twin or not old.shown), "at": _now()}
+        if not right and kind:
+            name = f"{TWIN}{kind}" if twin else kind
+            new["wrong"] = {**old.wrong, name: old.wrong.get(name, 0) + 1}
+        return new
 
     return _change(progress, number, id, edit)
 
@@ -109,7 +117,7 @@ def text_of(exercise: Exercise) -> str:
 def shown(progress: Progress, spec: LabSpec) -> set[str]:
     """Return the ids of the exercises whose solution was shown and that are not done."""
     stored = progress.lab(spec.number)["exercises"]
-    entries = {exercise.id: _read(stored.get(exercise.id)) for exercise in spec.exercises}
+    entries = {exercise.id: read(stored.get(exercise.id)) for exercise in spec.exercises}
     return {name for name, found in entries.items() if found.shown and not found.done}
 
 
@@ -125,11 +133,15 @@ def _then(exercise: Exercise) -> str:
     return " After that, the same question with other numbers counts." if exercise.twin else ""
 
 
-def _read(stored: Any) -> Entry:
+def read(stored: Any) -> Entry:
+    """Return what is stored for an exercise as an entry; anything of another shape counts as nothing."""
     known = _dict(stored)
-    tries = known.get("tries", 0)
-    tries = tries if isinstance(tries, int) and not isinstance(tries, bool) and tries > 0 else 0
-    return Entry(tries, known.get("done") is True, known.get("shown") is True)
+    wrong = {str(kind): _number(count) for kind, count in _dict(known.get("wrong")).items() if _number(count)}
+    return Entry(_number(known.get("tries")), known.get("done") is True, known.get("shown") is True, wrong)
+
+
+def _number(stored: Any) -> int:
+    return stored if isinstance(stored, int) and not isinstance(stored, bool) and stored > 0 else 0
 
 
 def _dict(stored: Any) -> dict[str, Any]:
@@ -145,7 +157,7 @@ def _change(progress: Progress, number: str, id: str, edit: Callable[[Any], dict
         return latest[-1]
 
     progress.change(number, "exercises", id, edited)
-    return _read(latest[-1])
+    return read(latest[-1])
 
 
 def _now() -> str:

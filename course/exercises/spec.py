@@ -20,11 +20,13 @@ class Mistake:
     """A plausible wrong answer, and the hint for it.
 
     answer: the wrong value, or the wrong function or object, of the same kind as the solution. hint: sentences that
-    point at the wrong step; they never contain the answer.
+    point at the wrong step; they never contain the answer. name: under which a class counts it; the same in every
+    version of the lab.
     """
 
     answer: Any
     hint: str
+    name: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.hint, str) or not self.hint.strip():

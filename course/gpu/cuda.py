@@ -22,6 +22,8 @@ from course.gpu.ops.queue import Launch, Queue
 
 SERIALIZATION = 6
 """CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of the driver's header."""
+LARGE_CLUSTERS = 14
+"""CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED."""
 SHARED_WITHOUT_ASKING = 48 * 1_024
 _read_bandwidths: dict[int, float] = {}
 
@@ -141,6 +143,22 @@ class CudaQueue(CupyQueue):
     def tensor_cores(self) -> bool:
         """See Queue."""
         return self.capability >= 8
+
+    @property
+    def largest_cluster(self) -> int:
+        """See Queue. More than 8 blocks have to be allowed for each kernel, and on some cards do not fit."""
+        return {9: 16, 10: 16}.get(self.capability, 8) if self.capability >= 9 else 1
+
+    def kernel(self, name: str, kind: str = "bf16", **macros: int) -> Kernel:
+        """See Queue."""
+        kernel = super().kernel(name, kind, **macros)
+        if macros.get("CLUSTER", 1) > 8:
+            assert isinstance(kernel, CupyKernel)
+            handle = ctypes.c_void_p(kernel.function.kernel.ptr)
+            status = self._driver.cuFuncSetAttribute(handle, LARGE_CLUSTERS, 1)
+            if status:
+                raise KernelError(f"{name} in clusters of {macros['CLUSTER']} blocks: {self._why(status)}")
+        return kernel
 
     def ready(self, kernel: Kernel, grid: tuple, block: tuple, args: tuple, shared: int, chained: bool) -> Launch:
         """See Queue."""

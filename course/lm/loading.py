@@ -16,18 +16,19 @@ ROOM = Path(__file__).parent
 FOLDERS = {"model": ROOM, "draft": ROOM / "draft"}
 
 
-def load(name: str = "model", device: str | Device | None = None) -> LanguageModel:
+def load(name: str = "model", device: str | Device | None = None, form: str = "launches") -> LanguageModel:
     """The course's own "model", or its "draft", which is a tenth of it and has the same vocabulary.
 
     device: what computes: a device of `course.gpu`, or the name of one ("cuda"); None: this package's NumPy code.
+    form: who starts the kernels of a step on a device: "launches", "graph" or "persistent" (`course.lm.device`).
     LMError if a file is missing or its checksum is not the one in SHA256SUMS, and for a device that cannot be used.
     """
     if name not in FOLDERS:
         raise LMError(f"There is no model {name!r}: choose {' or '.join(FOLDERS)}.")
-    return load_folder(FOLDERS[name], ROOM, device)
+    return load_folder(FOLDERS[name], ROOM, device, form)
 
 
-def load_folder(folder: Path, room: Path, device: str | Device | None = None) -> LanguageModel:
+def load_folder(folder: Path, room: Path, device: str | Device | None = None, form: str = "launches") -> LanguageModel:
     """The model in `folder`, whose tokenizer and checksums are in `room`."""
     try:
         lines = (room / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
@@ -39,7 +40,9 @@ def load_folder(folder: Path, room: Path, device: str | Device | None = None) ->
         raise LMError(f"{room / 'SHA256SUMS'} has no checksum of {path}. Install the course again.")
     tokenizer = Tokenizer(room / "tokenizer.json")
     if device is None:
+        if form != "launches":
+            raise LMError(f"The form {form!r} is one of a device: without a device the model runs in NumPy.")
         return LanguageModel(folder, tokenizer, digests[path])
     from course.lm.device import DeviceModel  # brings course.gpu
 
-    return DeviceModel(folder, tokenizer, digests[path], device=device)
+    return DeviceModel(folder, tokenizer, digests[path], device=device, form=form)

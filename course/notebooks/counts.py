@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from course.base import files
 from course.exercises import minutes
 from course.exercises.names import is_deeper
 from course.lessons import available, load
-from course.notebooks import check
+from course.notebooks import agenda, check, proof
 from course.notebooks.source import HEADINGS, PRIMER_HEADINGS
 
 LARGEST = 100_000_000  # bytes of a notebook or a text
@@ -139,7 +139,13 @@ def _of_sections(sections: Mapping[str, float], names: tuple[str, ...]) -> str:
     return str(round(sum(section_minutes))) if section_minutes else ""
 
 
-TABLES = {"README.md": readme, "docs/instructor.md": instructor}
+TABLES: dict[str, Callable[[str], str]] = {
+    "README.md": readme,
+    "docs/instructor.md": instructor,
+    "docs/instructor/agendas.md": lambda _text: agenda.agendas(),
+    "docs/instructor/wrong-answers.md": lambda _text: agenda.wrong_answers(),
+    "docs/instructor/forms.md": lambda _text: proof.page(),
+}
 assert {name for _, names in ROWS for name in names} == {*PRIMER_HEADINGS, *HEADINGS}
 
 

@@ -94,7 +94,7 @@ class Sharded(StepTimeModel):
 
     def _spread(self, seconds: float, tokens: int) -> float:
         """Seconds that the cards need for what takes one card so long, all-reduces and sends with it."""
-        stays = min(self.stays, seconds)
+        stays = min(self.stays, seconds) if self.tp > 1 else 0.0
         sends = self.pp * self.link.send(tokens * self.hidden * NUMBER_BYTES) if self.pp > 1 and tokens else 0.0
         return (seconds - stays) / self.tp + stays + self.all_reduces(tokens) + sends
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -160,3 +164,36 @@ def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, colum
     narrow = report.as_table(setup, results)
     assert len(numbers) > 20 and all(number in narrow for number in numbers)
     assert "\N{HORIZONTAL ELLIPSIS}" not in narrow
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+@pytest.mark.parametrize("line", [["lab", "--", "--no-browser", "--port=0"], ["serve", "--port", "0"]], ids=" ".join)
+def test_a_server_is_not_ended_by_a_client_who_hangs_up(line: list[str], tmp_path: Path) -> None:
+    """SIGPIPE is ignored once it answers: with the default a browser that closes a connection would end it."""
+    folders = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "COURSE_PROGRESS_DIR", "MY_LABS")
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*COMMAND, *line], env=os.environ | {name: str(tmp_path) for name in folders}, stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log,
+        )  # fmt: skip
+
+    def answers() -> bool:
+        found = re.search(r"http://127[.]0[.]0[.]1:[1-9][0-9]*/", (tmp_path / "log").read_text())
+        try:
+            urllib.request.urlopen(found[0] if found else "http://127.0.0.1:1/", timeout=PATIENCE).close()
+        except urllib.error.HTTPError:  # 401 and the like are answers too
+            return True
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return True
+
+    try:
+        end = time.monotonic() + PATIENCE
+        while not answers():
+            assert process.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        ignored = int(Path(f"/proc/{process.pid}/status").read_text().split("SigIgn:")[1].split()[0], 16)
+        assert ignored & 1 << (signal.SIGPIPE - 1)
+    finally:
+        process.kill()
+        process.wait()

@@ -39,9 +39,19 @@ def test_flags_and_options_of_many_values_stay_as_they_are() -> None:
     given = ["--no-browser", "--debug", "--port", "9000", "--ServerApp.jpserver_extensions=mine=True", "-y", "--x=1"]
     options = jupyter_arguments(MINE, given)
     assert [option for option in options if "jpserver_extensions" in option][-1] == given[4]
-    assert sum("jpserver_extensions" in option for option in options) == 3
+    assert sum("jpserver_extensions" in option for option in options) == 4
     assert options[options.index("--port") + 1] == "9000" and "--no-browser" in options and "--debug" in options
     assert with_others(["--a=1", "-y"], ["--a=2", "--a=3"]) == ["-y", "--a=3"]
+
+
+def test_on_a_hub_address_and_access_are_the_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:1/user/ada/")
+    options = jupyter_arguments(MINE, [], MINE / "START.md")
+    assert value_of(IP, options) is None and "-y" not in options
+    extensions = [option for option in options if "jpserver_extensions" in option]
+    assert any("course.desk.server=True" in one for one in extensions)
+    assert not any("course.desk.guard" in one for one in extensions)
+    assert value_of(ROOT, options) == str(MINE) and value_of(PAGE, options) == "/lab/tree/START.md"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from course.desk import pages, server
-from course.desk.server import AGAIN, WIDGET_VIEW, strip_views
+from course.desk.server import AGAIN, WIDGET_VIEW, strip_ours, strip_views
 
 VIEW = {"version_major": 2, "version_minor": 0, "model_id": "0"}
 
@@ -75,12 +75,6 @@ def test_what_is_no_notebook_is_left_alone(model: dict) -> None:
     assert model == before
 
 
-CLOSED = {
-    "cli_config": {}, "identity_provider": SimpleNamespace(auth_enabled=True), "web_app": SimpleNamespace(settings={})
-}  # fmt: skip
-"""What a server has that no configuration has opened."""
-
-
 class Contents:
     """The two verbs of a contents manager that take hooks."""
 
@@ -94,7 +88,7 @@ def test_the_start_page_follows_when_a_lab_is_saved(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("COURSE_LABS", str(tmp_path / "labs"))
     monkeypatch.setenv("COURSE_COPIES", str(tmp_path / "mine"))
     monkeypatch.setattr(pages, "write_pages", lambda *folders: written.append(folders) or (None, ["a remark"]))
-    app = SimpleNamespace(**CLOSED, contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
+    app = SimpleNamespace(contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
     server._load_jupyter_server_extension(app)
     assert app.contents_manager.before == [strip_views]
     (saved,) = app.contents_manager.after
@@ -112,7 +106,7 @@ def test_a_page_that_cannot_be_written_fails_no_saving(tmp_path: Path, monkeypat
     monkeypatch.setenv("COURSE_LABS", str(tmp_path))
     monkeypatch.setenv("COURSE_COPIES", str(tmp_path))
     monkeypatch.setattr(pages, "write_pages", broken)
-    app = SimpleNamespace(**CLOSED, contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
+    app = SimpleNamespace(contents_manager=Contents(), log=SimpleNamespace(warning=warned.append))
     server._load_jupyter_server_extension(app)
     app.contents_manager.after[0](os_path="03_a.ipynb", model={}, contents_manager=None)
     assert warned == ["The start page cannot be written: RuntimeError: a bug"]
@@ -122,6 +116,19 @@ def test_without_a_learners_folder_only_saving_changes(monkeypatch: pytest.Monke
     """As where somebody else's server loads the extension."""
     for name in ("COURSE_LABS", "COURSE_COPIES"):
         monkeypatch.delenv(name, raising=False)
-    app = SimpleNamespace(**CLOSED, contents_manager=Contents())
+    app = SimpleNamespace(contents_manager=Contents())
     server._load_jupyter_server_extension(app)
-    assert len(app.contents_manager.before) == 1 and app.contents_manager.after == []
+    assert app.contents_manager.before == [strip_ours] and app.contents_manager.after == []
+
+
+@pytest.mark.parametrize(
+    ("source", "ours"),
+    [("from course.exercises import Lab", True), ("x = 1\nimport course", True), ("of course", False), ("", False)],
+)
+def test_on_somebody_elses_server_other_notebooks_keep_their_widgets(source: str, ours: bool) -> None:
+    model = notebook(shown({WIDGET_VIEW: VIEW, "text/plain": "a table"}))
+    model["content"]["cells"][1]["source"] = source
+    strip_ours(model)
+    assert (WIDGET_VIEW not in outputs(model)[0]["data"]) == ours
+    for empty in ({"type": "file", "content": "text"}, {"type": "notebook", "content": None}, {}):
+        strip_ours(empty)

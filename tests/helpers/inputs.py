@@ -112,11 +112,48 @@ def prompts(draw: random.Random) -> tuple[Any, ...]:
     return prompt, kept, block
 
 
+def captures(draw: random.Random) -> tuple[Any, ...]:
+    """Batches of some steps, and sizes of graphs in any order."""
+    sizes = draw.sample([1, 2, 4, 8, 16, 24, 32], draw.randint(1, 5))
+    return [draw.randint(1, 40) for _ in range(draw.randint(1, 12))], sizes
+
+
 def verifications(draw: random.Random) -> tuple[Any, ...]:
     """A plain step, a pass of the draft, steps that verify ever more drafts, and an acceptance."""
     plain, each = draw.uniform(3, 20), draw.uniform(0.02, 1.2)
     steps = [plain * (1 + each * k) for k in range(1, draw.randint(3, 8))]
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
+
+
+def deadlines(draw: random.Random) -> tuple[Any, ...]:
+    """Those who wait, some of them hopeless, between two seconds: nobody has to start just now."""
+    waiting = [(float(draw.randint(0, 20)), 10 * draw.randint(1, 9)) for _ in range(draw.randint(0, 8))]
+    return waiting, draw.randint(0, 12) + 0.3, 10
+
+
+def two_queues(draw: random.Random) -> tuple[Any, ...]:
+    """Numbers of requests in two queues, how many run, and the largest batch."""
+    most, numbers = draw.randint(1, 6), list(range(1, 9))
+    draw.shuffle(numbers)
+    few, many = draw.randint(0, 4), draw.randint(0, 4)
+    return sorted(numbers[:few]), sorted(numbers[few : few + many]), draw.randint(0, most), most
+
+
+def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
+    """Tokens of prompts, and a step for edges."""
+    found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
+    return found, draw.choice([1, 4, 16, 64])
+
+
+def ragged(draw: random.Random) -> tuple[Any, ...]:
+    """Decodes, and prompts of a few tokens, some of none."""
+    return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
+
+
+def engines(draw: random.Random) -> tuple[Any, ...]:
+    """Requests that wait and that run, of some engines; equal loads are frequent."""
+    many = draw.randint(2, 5)
+    return [draw.choice([0, 0, 1, 2]) for _ in range(many)], [draw.randint(0, 8) for _ in range(many)]
 
 
 DRAWS = {
@@ -130,7 +167,13 @@ DRAWS = {
     ("08", "slots"): pools,
     ("09", "victim"): victims,
     ("10", "lookup"): prompts,
+    ("11", "edges"): prompt_lengths,
+    ("11", "pack"): ragged,
+    ("12", "loop"): captures,
     ("13", "how_many"): verifications,
+    ("14", "route"): engines,
+    ("15", "joins"): two_queues,
+    ("15", "last"): deadlines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

@@ -63,7 +63,7 @@ def test_a_name_is_made_as_in_the_page():
     assert names({"name": "Waiting", "meta": {"see": "request-1 prefill"}}) == {"request-1", "prefill"}
 
 
-@pytest.mark.parametrize("number", ["01", "02", "03", "04", "06", "07", "08", "16"])
+@pytest.mark.parametrize("number", ["01", "02", "03", "04", "06", "07", "08", "11", "16"])
 def test_each_link_names_a_mark(root, number):
     (name,) = [name for name in with_links(root) if name.startswith(f"{number}_")]
     cells = notebook(root, name).cells
@@ -73,5 +73,5 @@ def test_each_link_names_a_mark(root, number):
 
 def test_no_other_notebook_has_a_link_that_is_not_looked_at(root):
     assert {name[:3] for name in with_links(root)} <= {
-        f"{n}_" for n in ("01", "02", "03", "04", "06", "07", "08", "16")
+        f"{n}_" for n in ("01", "02", "03", "04", "06", "07", "08", "11", "16")
     }

@@ -27,6 +27,9 @@ def test_one_card_and_one_stage_are_the_recording_to_the_bit():
     same = Sharded(H200)
     for step in (Step(7, 9_000, ()), Step(0, 0, ((700, 100),)), Step(60, 50_000, ((1_000, 9_000),))):
         assert same(step) == H200(step)
+    load = Workload.poisson(40, 200, 700, 60, seed=3)
+    alone, one = (serve(load, policies.Continuous(64, 2_048), time) for time in (H200, same))
+    assert np.array_equal(alone.e2e, one.e2e)
     assert same.badge.endswith("tp 1, pp 1")
 
 

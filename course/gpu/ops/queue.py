@@ -46,6 +46,11 @@ class Queue:
         return 1
 
     @property
+    def largest_cluster(self) -> int:
+        """Thread blocks that may join as a cluster and store into each other's shared memory; 1 where none can."""
+        return 1
+
+    @property
     def read_bandwidth(self) -> float:
         """Bytes/s at which the device reads its memory, to plan work by; measured once if it is a GPU."""
         return READ_BANDWIDTH

@@ -4,6 +4,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, ORDER, TERM, UNI
 
 TESTS = ("tests/steptime",)
 STEP, POWER_LAW, ROOFLINE = "course/engine/step.py", "course/steptime/power_law.py", "course/steptime/roofline.py"
+SHARDED, LINKS = "course/steptime/sharded.py", "course/steptime/links.py"
 RECORDED = "course/steptime/recorded.py"
 
 MUTANTS = (
@@ -70,4 +71,9 @@ MUTANTS = (
     ),
     Mutant(RECORDED, "if tokens > self.most:", "if tokens >= self.most:", COMPARISON),
     Mutant(RECORDED, "pairs = first * tokens ", "pairs = first ", TERM),
+    Mutant(SHARDED, "return (seconds - stays) / self.tp + stays", "return seconds / self.tp + stays", TERM),
+    Mutant(SHARDED, "return 2 * self.layers * self.link", "return self.layers * self.link", TERM),
+    Mutant(SHARDED, "slope / min(self.tp, self.kv_heads) / self.pp", "slope / self.tp / self.pp", TERM),
+    Mutant(LINKS, "more = 2 * (ranks - 1) / ranks - 1", "more = (ranks - 1) / ranks - 1", TERM),
+    Mutant(LINKS, 'if kind in ("fastest", row["kind"]):', 'if kind == row["kind"]:', COMPARISON),
 )

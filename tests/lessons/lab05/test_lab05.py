@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -151,6 +152,13 @@ def test_the_window_is_asked_for_at_an_idle_engine_with_the_latest_gaps():
         np.testing.assert_allclose(found, gaps[max(0, place + 1 - adaptive.KEPT) : place + 1])
 
 
+def test_a_constant_function_is_that_window_from_the_second_request_on():
+    """Milliseconds in, as the window of the policy; the first request opens none, since no gap is known."""
+    constant = adaptive.with_function(lambda gaps, company, most: 4.0, adaptive.NIGHT)
+    waits = constant.run.queue_wait
+    assert np.median(waits) == pytest.approx(0.004, abs=1e-9) and waits[0] == 0
+
+
 def test_the_page_of_the_notebook_is_what_the_service_wrote():
     text = (SOLUTIONS / "05_admission_window.py").read_text(encoding="utf-8")
     shown = [line for line in vision.page() if f"# {line}\n" in text]
@@ -234,6 +242,15 @@ def test_a_move_launches_the_kernel_and_judges_all_four(loop):
     assert len(run) == 25 and int(run.steps.decodes.sum()) == 25 and (run.steps.seconds > 0).all()
     assert found.here.took > 0 and found.here.gap > 0 and found.here.where
     valid(figures.two_machines(found))
+
+
+def test_the_longest_gap_is_of_batches_that_fill_the_device(monkeypatch):
+    """A small batch ends before the queue holds the next launch, so its gaps say nothing of the kernel."""
+    device, measure = gpu.device("numpy"), gpu.measure
+    gaps = iter([9.0 if batch < machine.FULL else 0.5 for batch in machine.BATCHES])
+    monkeypatch.setattr(gpu, "measure", lambda *a, **k: replace(measure(*a, **k), longest_gap=next(gaps)))
+    found = knobs.explorer(device).compute(loop="window", window_ms=6.0, **QUICK)
+    assert found.here.gap == 0.5
 
 
 def test_each_move_launches_anew_and_shows_the_recording_first():

@@ -27,6 +27,12 @@ def test_what_is_computed_with_caching_is_what_is_needed_less_what_is_found():
     assert both.on.steps.prefill_tokens.sum() == needed - found and not both.on.preempted.any()
 
 
+def test_the_last_prompt_computes_what_it_does_not_find():
+    """Its 2,104 tokens less 2,000 found; in blocks of 2,048 nothing is found."""
+    assert tasks.computed({}, one_prompt.both()) == 104
+    assert tasks.computed({}, one_prompt.both(block_size=2_048)) == 2_104
+
+
 def test_the_gain_is_nearly_that_of_amdahls_law_where_memory_does_not_bind():
     """The law takes the other share as it is; fewer prompts a step also make the batch of decodes larger."""
     for answer in (20, 50, 100):

@@ -1,0 +1,59 @@
+"""Lab 12's decision: graphs or async scheduling, as flags. The simulator says whether the promise holds with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from course.exercises.decision import flag_typed, value_typed
+from course.lessons.lab12 import who_waits
+from course.lessons.lab12.recorded import LARGE, SMALL
+from course.lessons.lab12.who_waits import AFTER, DURING, GRAPH, LAUNCHES, Waits
+
+ASYNC, GRAPHS, SLOTS = "--async-scheduling", "--max-cudagraph-capture-size", "--max-num-seqs"
+GOAL_MS, GOAL_TWIN_MS = 4.1, 0.2  # of TPOT: promised for the 8B, and for the small model in the twin
+PLAN_TWIN_MS = 0.1
+
+
+def kept(answer: Any) -> str:
+    """Whether the promise holds for the 8B with that flag, in words.
+
+    Raises ValueError: no flag of the question or several, or a value that no engine takes. NotImplementedError: none.
+    """
+    return _kept(answer, LARGE, who_waits.PLAN_MS, GOAL_MS)
+
+
+def kept_twin(answer: Any) -> str:
+    """The same for the small model, whose program is quicker."""
+    return _kept(answer, SMALL, PLAN_TWIN_MS, GOAL_TWIN_MS)
+
+
+def with_flag(flag: str, model: str = LARGE, plan_ms: float = who_waits.PLAN_MS) -> Waits:
+    """The service with one of the two set as it should be; with any other name, as it is."""
+    form = GRAPH if flag == GRAPHS else LAUNCHES
+    return who_waits.waits(model, form, DURING if flag == ASYNC else AFTER, plan_ms)
+
+
+def _kept(answer: Any, model: str, plan_ms: float, goal_ms: float) -> str:
+    if not isinstance(answer, Mapping):
+        raise ValueError(f"give a dictionary with one flag and its value, such as {{{SLOTS!r}: 16}}")
+    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
+    if not flags:
+        raise NotImplementedError("no flag is chosen yet")
+    if len(flags) > 1:
+        raise ValueError("choose one flag")
+    ((flag, value),) = flags.items()
+    if flag not in (ASYNC, GRAPHS, SLOTS):
+        raise ValueError(f"{flag} is none of the flags of the question: choose {ASYNC}, {GRAPHS} or {SLOTS}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (flag == ASYNC and value > 1):
+        allowed = "1 is on, 0 is off" if flag == ASYNC else "give a whole number of sequences"
+        raise ValueError(f"{flag} is {value!r}: {allowed}")
+    if flag == GRAPHS and value != who_waits.BATCH:
+        return "steps are launched" if value < who_waits.BATCH else "graphs that nobody needs take memory"
+    if flag == SLOTS:
+        return "slots are no limit here"
+    if not value:
+        return "nothing changes"
+    if 1e3 * with_flag(flag, model, plan_ms).step <= goal_ms:
+        return "the promise holds"
+    return f"too long, with {flag}"
