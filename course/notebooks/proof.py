@@ -26,8 +26,8 @@ def page() -> str:
     lines = [
         "# Two forms of twelve items",
         "",
-        "Written by `make notebooks` from the labs' quizzes, one question a lab. Half of a class takes form A before and",
-        "B after, the other half B before and A after: then neither form nor order explains a gain. With fewer than",
+        "Written by `make notebooks` from the labs' quizzes, one question a lab. Half of a class takes form A before",
+        "and B after, the other half B before and A after: then neither form nor order explains a gain. With fewer than",
         f"{PEOPLE} people in each half a difference says nothing, and none is claimed here: nobody has taken them yet.",
     ]
     for form in FORMS:
