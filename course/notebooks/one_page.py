@@ -37,7 +37,7 @@ h=k?20:6,x=1200*a/end,w=1200*(b-a)/end;bars+=`<rect x="${x}" y="${y}" width="${w
 `<title>request ${q}, ${kinds[k]}, ${a} to ${b} s</title></rect>`;}
 for(let t=0;t<=end;t+=0.5)bars+=`<text x="${1200*t/end}" y="144" font-size="13">${t} s</text>`;
 html+=`<h3>${name}: last answer at ${run.end} s, mean time to an answer ${run.mean} s</h3>`+
-`<svg viewBox="0 0 1200 148">${bars}</svg>`;}
+`<svg viewBox="0 0 1240 148">${bars}</svg>`;}
 at("out").innerHTML=html;}at("s").oninput=at("d").oninput=draw;draw();</script></html>
 """
 
