@@ -169,7 +169,7 @@ lab.ticket()
 #
 # 1. A hit saves a prompt's time, not an answer's: **Amdahl** says what that is worth.
 # 2. What is found is what **others have not overwritten**.
-# 3. A hit rate mixes all who asked, and rises with preemptions.
+# 3. A hit rate mixes all who asked.
 
 # %%
 lab.recap("worth")

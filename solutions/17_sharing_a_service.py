@@ -23,7 +23,7 @@ lab17.storm_and_calm()
 
 # %% [markdown]
 # - **Ageing**: seconds of waiting that make up for priority.
-# - **Gateway**: in front of the engine; knows the keys.
+# - **Gateway**: before the engine; knows the keys.
 # - **Token bucket**: fills at a rate up to its burst, and pays for requests, or they wait.
 
 # %% [markdown]
@@ -46,7 +46,7 @@ lab17.serve_the_tenants()
 # %% [markdown]
 # ### Who waits?
 #
-# **Fair** admits the tenant that was served least. "They" are the quiet ones.
+# **Fair** admits the tenant that was served least. (vLLM has neither this nor ageing.) "They" are the quiet ones.
 
 # %%
 lab17.who_waits()
@@ -62,7 +62,7 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for six stories, then A and B ask short questions. Play both orders: **measured**, beside the same
+# Two slots. N asks for six stories, then A and B short questions. Play both orders: **measured**, beside the same
 # **simulated** on an H200's recorded steps.
 
 # %%
@@ -71,7 +71,7 @@ lab17.tenants_that_speak()
 # %% [markdown]
 # ## Explain
 #
-# One slot, and a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, A a second later.
+# One slot, and a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, then A for one.
 
 # %%
 lab17.five_by_hand()
@@ -79,7 +79,7 @@ lab17.five_by_hand()
 # %% [markdown]
 # - In order A's first token comes after {{hand_order_s:.0f}} s, fair after {{hand_fair_s:.0f}} s. Both are **work-conserving**: no slot
 #   is free while somebody waits.
-# - With {{hand_wide_slots}} slots both orders are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.1f}} s a token in place of {{hand_tpot_s:.0f}} s.
+# - With {{hand_wide_slots}} slots both orders are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.0f}} s a token in place of {{hand_tpot_s:.0f}} s.
 #
 # **Slots decide where the queue is. An order acts only on a queue.** In the storm more slots also mean longer steps:
 # 128 give {{few_rate:,.0f}} tokens/s, 1,024 give {{many_rate:,.0f}}.
@@ -96,8 +96,8 @@ lab17.five_by_hand()
 # | output | tokens | {{hand_answer}} | 256 |
 # | added | tokens | {{hand_counter}} | {{mean_counter:,}} |
 #
-# **Lift.** Who comes back after a silence starts level with the least counter of those who wait. Without lift, a tenant
-# that was silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
+# **Lift.** Who comes back after a silence starts level with the least counter of those who wait. Without, a tenant
+# silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
 #
 # To look up: in $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens. (vLLM's
 # `max_loras`, too, makes requests wait beside free slots.)
@@ -193,7 +193,8 @@ lab17.metrics_page()
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
-# {"--max-num-seqs": 128, "--scheduling-policy": "priority"} keeps all three as well.
+# {"--max-num-seqs": 128, "--scheduling-policy": "priority"} keeps all three as well, if N cannot set its own priority.
+# Two such tenants at once would change my mind: each bucket lets through what the card computes.
 decision = {"gateway": 28_000}
 ### END SOLUTION
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from course.base import settings
+from course.engine.step import LONGEST
 from course.memory.block_pool import BlockPool, Plan
 from course.policies.base import NOTHING, Limits, Request, Schedule
 
 MOST_DRAFTS = 1_000  # tokens of a request in a step
+RETRIES = 1_000  # times that one request may be told to come again
 PATIENCE = 20_000  # times in a row that a policy may wait, or preempt, while no token leaves
 
 
@@ -73,8 +75,10 @@ def checked(answer: Any, policy: object) -> Schedule:
         raise Broken(f"tokens must be a dict of requests to token counts, not {settings.quote(tokens)}", "kind")
     if type(preempt) is not tuple and not isinstance(preempt, Sequence):
         raise Broken(f"preempt must be a list of requests, not {settings.quote(preempt)}", "kind")
-    if type(reject) is not tuple and not isinstance(reject, Sequence):
-        raise Broken(f"reject must be a list of requests, not {settings.quote(reject)}", "kind")
+    if type(reject) is not tuple and not isinstance(reject, Sequence | Mapping):
+        raise Broken(
+            f"reject must be a list of requests, or a dict of them to seconds, not {settings.quote(reject)}", "kind"
+        )
     if type(decodes) is not bool:
         raise Broken(f"decodes must be True or False, not {settings.quote(decodes)}", "kind")
     if until is not None and type(until) is not float and (isinstance(until, bool) or not isinstance(until, Real)):
@@ -111,9 +115,13 @@ def not_running(victim: object) -> Broken:
     return Broken(f"it preempts {settings.quote(victim)}, which is not running", "preempt", _if_one(victim))
 
 
-def rejects_of(schedule: Schedule, waiting: Collection[Request]) -> tuple[Request, ...]:
-    """Those that the answer sends away. waiting: who waits. Raises Broken for others, and for one that it runs too."""
-    reject = tuple(schedule.reject)  # perhaps a view of those that wait
+def rejects_of(schedule: Schedule, engine: Any) -> dict[Request, float | None]:
+    """Those that the answer sends away, and in how many seconds they come again; None: never.
+
+    Raises Broken for one that does not wait or that it runs too, for no time, and for one that can only go for good.
+    """
+    waiting = engine.waiting
+    reject, found = tuple(schedule.reject), dict[Request, float | None]()  # perhaps a view of those that wait
     for place, request in enumerate(reject):
         if type(request) is not Request or request not in waiting or request in reject[:place]:
             raise Broken(
@@ -123,7 +131,28 @@ def rejects_of(schedule: Schedule, waiting: Collection[Request]) -> tuple[Reques
             )
         if request in schedule.tokens:
             raise Broken(f"it rejects {request!r} and gives it tokens: do one of the two", "reject", (request,))
-    return reject
+        found[request] = schedule.reject[request] if isinstance(schedule.reject, Mapping) else None
+        if found[request] is not None:
+            found[request] = _later(request, found[request], engine)
+    return found
+
+
+def _later(request: Request, seconds: Any, engine: Any) -> float:
+    """In how many seconds it comes again. Raises Broken if it cannot."""
+    try:
+        seconds = settings.real(f"the seconds after which {request!r} comes again", seconds, above=0, high=LONGEST)
+    except ValueError as error:
+        raise Broken(str(error), "reject", (request,)) from None
+    if request not in engine.queue:
+        sentence = f"it tells {request!r} to come again, which had a slot before: reject it for good, or let it wait"
+        raise Broken(sentence, "reject", (request,))
+    if engine.notes.retries.get(request.index, 0) >= RETRIES:
+        raise Broken(
+            f"it has told {request!r} to come again {RETRIES:,} times: let it in, or reject it for good",
+            "reject",
+            (request,),
+        )
+    return seconds
 
 
 def _if_one(given: object) -> tuple[Request, ...]:

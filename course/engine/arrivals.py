@@ -36,6 +36,7 @@ class Arrivals:
         self.held = deque[int]()
         self.follow_answers = False  # whether any request waits for another's answer
         self._given: dict[int, Request] = {}
+        self._again: dict[int, Request] = {}  # told to come again
         self._labels: tuple[Any, ...] = ()  # columns of the workload, None if it has none
         self._blocks: tuple[int | None, bool] = (None, False)  # what its prefixes are made of
 
@@ -83,8 +84,14 @@ class Arrivals:
             self.arrival[turn] = when = now + self.think_time[turn]
             self._enter(turn, when)
 
+    def come_again(self, request: Request, when: float) -> None:
+        """This request, which was here, comes once more."""
+        self._again[request.index] = request
+        self._enter(request.index, when)
+
     def withdraw(self, row: int) -> None:
-        """This request, which has not come yet, never comes."""
+        """This request, which has not come yet, or is to come again, never comes."""
+        self._again.pop(row, None)
         place = self.ids.index(row, self.head)
         del self.ids[place], self.times[place]
 
@@ -97,6 +104,8 @@ class Arrivals:
 
     def request(self, row: int, engine: Any) -> Request:
         """The request of this row, as a policy sees it. engine: the one that serves it."""
+        if self._again and row in self._again:
+            return self._again.pop(row)
         if self._given and row in self._given:
             return self._given[row]
         request = _new(Request)

@@ -233,6 +233,7 @@ def _merged(load: Workload, parts: Sequence[tuple[Run, np.ndarray]]) -> Log:
         budgets=tuple(
             (step + int(n), budget) for log, n in zip(logs, first, strict=False) for step, budget in log.budgets
         ),
+        retries={int(of[row]): n for log, (_, of) in zip(logs, parts, strict=True) for row, n in log.retries.items()},
         left={
             int(of[row]): left._replace(step=left.step + int(n))
             for log, n, (_, of) in zip(logs, first, parts, strict=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Any
 
@@ -15,11 +15,12 @@ from course.engine import answer
 from course.engine.arrivals import NEVER, Arrivals
 from course.engine.executor import Executor, Simulated, as_executor
 from course.engine.feasible import check_feasible, check_pieces, check_prefixes
-from course.engine.log import GAVE_UP, Left, Log, Notes
+from course.engine.log import GAVE_UP, REJECTED, Left, Log, Notes
 from course.engine.step import LONGEST, StepTime
 from course.memory.block_pool import BlockPool
 from course.memory.kvcache import KVCache
 from course.policies.base import Limits, Policy, Request, State
+from course.policies.waiting import Waiting
 from course.workload import SLO, Workload
 from course.workload.columns import prefix_blocks
 
@@ -41,6 +42,8 @@ class Intake:
     )  # fmt: skip
 
     state: State
+    queue: dict[Request, None]
+    waiting: Waiting
 
     def __init__(
         self, policy: Policy, executor: Executor | StepTime, cache: KVCache | None = None, *, honour_until: bool = True
@@ -161,6 +164,18 @@ class Intake:
     def drop(self, request: Request, outcome: str) -> None:
         """A request that is with this engine gives all back and goes. outcome: see Left."""
         raise NotImplementedError
+
+    def reject(self, requests: Mapping[Request, float | None]) -> None:
+        """These, which wait, are sent away: for so many seconds, or for good (None)."""
+        for request, seconds in requests.items():
+            if seconds is None:
+                self.drop(request, REJECTED)
+                continue
+            del self.queue[request]
+            self.pool.forget(request)
+            self.waiting.forget_orders()  # when it comes again it is somebody new to them
+            self.notes.retries[request.index] = self.notes.retries.get(request.index, 0) + 1
+            self.arrivals.come_again(request, self.now + seconds)
 
     def gone(self, request: Request, outcome: str, tokens: int) -> None:
         """It holds nothing any more. tokens: of it in the cache until now."""

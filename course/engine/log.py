@@ -46,6 +46,7 @@ class Log:
     shared: (m,) blocks that requests would hold besides if each had its own; None where none are shared.
     lookups: (request, tokens known, tokens of these in the cache) of each admission, in order; of a prefix cache only.
     budgets: (step, tokens): the token budget from this step on.
+    retries: how often a request was told to come again, by row, if it was.
     left: of each request that went without its whole answer, by row: why, when [s], before which step, and how many
         tokens of it were in the cache.
     """
@@ -67,6 +68,7 @@ class Log:
     lookups: np.ndarray | None = None
     budgets: tuple[tuple[int, float], ...] = ()
     left: Mapping[int, Left] = field(default_factory=dict)
+    retries: Mapping[int, int] = field(default_factory=dict)
 
     def start_of(self, steps: np.ndarray) -> np.ndarray:
         """When these steps began, in seconds."""
@@ -91,6 +93,7 @@ class Notes:
         )
         self.budgets: list[tuple[int, float]] = []
         self.left: dict[int, Left] = {}
+        self.retries: dict[int, int] = {}
 
     # Of the plain loop, which writes down each step of each request.
 
@@ -165,6 +168,7 @@ class Notes:
             lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),
             budgets=tuple(self.budgets),
             left=dict(self.left),
+            retries=dict(self.retries),
         )
 
 

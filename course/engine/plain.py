@@ -14,7 +14,7 @@ from course.engine import answer
 from course.engine.executor import Executor, Work, checked_outcome
 from course.engine.frame import Frame, Lanes, frame
 from course.engine.intake import Intake
-from course.engine.log import REJECTED, Log, check_length
+from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State
@@ -85,10 +85,9 @@ class PlainEngine(Intake):
                 schedule = self.ask(len(self.decoding), self.prefilling, free_slots)
             schedule = schedule or Schedule()  # before a request comes, nothing is to be decided
             schedule = answer.checked(schedule, self.policy)
-            rejects = answer.rejects_of(schedule, self.waiting)
+            rejects = answer.rejects_of(schedule, self)
             tokens, drafts = answer.planned(schedule, self)
-            for request in rejects:
-                self.drop(request, REJECTED)
+            self.reject(rejects)
             if rejects and not tokens:
                 return None  # the policy is asked again at once, without them
             if not tokens and self.leaving:

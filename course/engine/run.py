@@ -141,6 +141,11 @@ class Run:
         return _fixed(found)
 
     @cached_property
+    def retries(self) -> np.ndarray:
+        """How often each request was told to come again; its times count from when it came first."""
+        return _fixed(np.array([self.log.retries.get(row, 0) for row in range(len(self))]))
+
+    @cached_property
     def abandoned_tokens(self) -> int:
         """Tokens computed for those who left without an answer, and not lost before that by preemption."""
         late = ~self.answered

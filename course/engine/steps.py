@@ -98,7 +98,7 @@ class Steps:
 
     @cached_property
     def queue(self) -> np.ndarray:
-        """Requests that had arrived by its start and held no slot."""
+        """Requests that had arrived by its start and held no slot; those told to come again are among them."""
         arrived = np.searchsorted(np.sort(self._log.arrival), self.start, side="right")
         answered = np.searchsorted(np.sort(self._response), self.start, side="right")
         return arrived - answered - self.running

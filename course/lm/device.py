@@ -43,7 +43,7 @@ class DeviceKV(Blocks):
     """Keys and values on a device, and the room for a step, which grows with the steps.
 
     llama: what a step is made for. ValueError for no blocks; LMError for blocks of other than 16 tokens, and if the
-    memory is not there. There is one block more than asked for, which padding fills.
+    memory is not there. In 16 bits there is one block more than asked for, which the padding of captured steps fills.
     """
 
     def __init__(self, queue: Queue, weights: Weights, context: int, num_blocks: int, block_size: int):
@@ -51,7 +51,8 @@ class DeviceKV(Blocks):
         if block_size != BLOCK:
             raise LMError(f"The kernels have {BLOCK} tokens in a block: on a device block_size cannot be {block_size}.")
         self._queue, self._context = queue, context
-        self._fixed: dict[str, Any] = {"blocks": self.num_blocks + 1, "weights": weights, "max_positions": context}
+        self._fixed: dict[str, Any] = {"weights": weights, "max_positions": context}
+        self._fixed["blocks"] = self.num_blocks + (weights.kind != "fp32")
         self._make(TOKENS, SEQUENCES)
 
     def grow(self, tokens: int, sequences: int) -> None:

@@ -126,7 +126,8 @@ class Schedule:
         They are verified in the same step, and count against its budget and the blocks. Needs an executor that
         verifies.
     reject: waiting requests that are sent away unanswered, before all else. An answer that does nothing besides takes
-        no time: the policy is asked again at once, without them.
+        no time: the policy is asked again at once, without them. A dict of them to seconds, as in the header
+        Retry-After: those come again so much later, and whoever has None does not.
     """
 
     __slots__ = ("decodes", "drafts", "preempt", "reject", "tokens", "until")
@@ -138,7 +139,7 @@ class Schedule:
         decodes: bool = False,
         until: float | None = None,
         drafts: int | Mapping[Request, int] = 0,
-        reject: Sequence[Request] = (),
+        reject: Sequence[Request] | Mapping[Request, float | None] = (),
         **unknown: Any,
     ):
         self.tokens, self.preempt, self.decodes, self.until, self.drafts = tokens, preempt, decodes, until, drafts

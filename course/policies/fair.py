@@ -25,7 +25,8 @@ class Fair(Continuous):
     by more than 2 max(prompt_weight x longest prompt, output_weight x tokens of a batch) [their theorem 4.4].
 
     lift: a tenant that had nobody waiting starts level with the least counter of those who wait, or with the tenant
-    that left the queue last. Without it, it is served alone until it has caught up with all that it did not ask for.
+    that left the queue last, as they stand when a slot is free next; the paper lifts at the arrival. Without it, it is
+    served alone until it has caught up with all that it did not ask for.
     weights: {tenant: weight}, 1 for others; twice the weight is twice the service. Whose request it is:
     `by_key.tenant_of`.
 

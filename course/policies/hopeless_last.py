@@ -1,5 +1,6 @@
 """Hopeless last: continuous batching that admits first those who can still meet their deadline."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ class HopelessLast(Continuous):
         policies.HopelessLast(256, 8_192, tokens_per_second=20_000)
 
     A request has to start at its deadline less its prompt at `tokens_per_second`; without a deadline it has time for
-    ever. From then on it is hopeless, and gives way to all who are not. It is served all the same, when there is
+    ever. Later it is hopeless, and gives way to all who are not. It is served all the same, when there is
     nobody else to serve: nobody is rejected. others: settings of Continuous. Who wants a target for the step besides
     makes a class of both: `class Both(HopelessLast, StepTarget)`.
 
@@ -43,14 +44,14 @@ class HopelessLast(Continuous):
         """Who can still meet a deadline, the most urgent first, then the others; until the next one cannot any more."""
         now = state.now
         starts = (self.start_by(request)[0] for request in waiting.sorted_by(self.start_by))
-        until = next((start for start in starts if start > now), float("inf"))
-        return Order(self._rotated(waiting, now), until)
+        soonest = next((start for start in starts if start >= now), math.inf)
+        return Order(self._rotated(waiting, now), math.nextafter(soonest, math.inf))
 
     def _rotated(self, waiting: Waiting, now: float) -> Iterator[Request]:
         for request in waiting.sorted_by(self.start_by):
-            if self.start_by(request)[0] > now:
+            if self.start_by(request)[0] >= now:
                 yield request
         for request in waiting.sorted_by(self.start_by):
-            if self.start_by(request)[0] > now:
+            if self.start_by(request)[0] >= now:
                 return
             yield request

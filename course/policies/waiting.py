@@ -98,6 +98,10 @@ class Waiting(Sequence[Request]):
             return lines
         return {one: [*first.get(one, ()), *lines.get(one, ())] for one in (*first, *lines)}
 
+    def forget_orders(self) -> None:
+        """Those that wait are sorted and grouped anew when somebody asks next. For the engine."""
+        self._orders.clear()
+
     def _remember(self, key: Callable, order: Any) -> Any:
         if len(self._orders) >= ORDERS:
             self._orders.clear()

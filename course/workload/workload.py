@@ -206,6 +206,18 @@ class Workload:
 
         return replace(self, guess=guesses(self.output_tokens, noise, settings))
 
+    def with_max_tokens(self, max_tokens: int) -> "Workload":
+        """The same requests with answers of at most so many tokens, as a cap in the request or at a gateway cuts them.
+
+        ValueError for a cap below 1, and for conversations, whose later prompts hold the whole answers.
+        """
+        cap = whole("max_tokens", max_tokens)
+        if self.after is not None or self.prefix_answers:
+            raise ValueError(
+                "the prompts of later turns hold the answers before them: cap the answers when they are drawn"
+            )
+        return replace(self, output_tokens=np.minimum(self.output_tokens, cap))
+
     def with_system_prompt(self, tokens: int, prefix_block_size: int = 16) -> "Workload":
         """The same requests behind one system prompt of so many tokens, which a prefix cache computes once.
 

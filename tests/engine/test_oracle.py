@@ -48,6 +48,8 @@ def compare_many(cases, number: int) -> Counter:
             "no hole though enough is free": out.fragmented > 0,
             "gave up": any(why == "gave up" for why, *_ in out.left.values()),
             "rejected": any(why == "rejected" for why, *_ in out.left.values()),
+            "told to come again": bool(out.retries),
+            "gave up while away": any(who in out.retries and why[0] == "gave up" for who, why in out.left.items()),
             "left in the middle of a prompt": any(tokens for _, _, tokens in out.left.values()),
             "left after a preemption": any(out.preempted[who] for who in out.left),
             "a token too late": any(out.token_times[who] for who in out.left),
@@ -94,12 +96,9 @@ def test_those_that_leave():
     """Patience, in any policy's queue and in the middle of a prompt; and one that rejects."""
     seen = compare_many(strategies.leaving(), 250)
     for what in (
-        "gave up",
-        "rejected",
-        "left in the middle of a prompt",
-        "left after a preemption",
-        "a token too late",
-    ):
+        "gave up", "rejected", "left in the middle of a prompt", "left after a preemption", "a token too late",
+        "told to come again", "gave up while away",
+    ):  # fmt: skip
         assert seen[what] >= size(0, 3), f"hardly ever: {what}"
 
 

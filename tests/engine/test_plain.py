@@ -54,7 +54,12 @@ def differences(one, other):
     """What is not equal in two runs, to the last bit."""
     found = [name for name in TIMES if not np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)]
     found += [name for name in COLUMNS if not np.array_equal(getattr(one.steps, name), getattr(other.steps, name))]
-    found += [] if (one.outcome == other.outcome).all() and one.log.left == other.log.left else ["outcome"]
+    found += (
+        []
+        if (one.outcome == other.outcome).all()
+        and (one.log.left, one.log.retries) == (other.log.left, other.log.retries)
+        else ["outcome"]
+    )
     found += [] if np.array_equal(one.log.tokens, other.log.tokens) else ["tokens"]
     return found
 

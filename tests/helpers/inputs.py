@@ -125,6 +125,20 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
 
 
+def deadlines(draw: random.Random) -> tuple[Any, ...]:
+    """Those who wait, some of them hopeless, between two seconds: nobody has to start just now."""
+    waiting = [(float(draw.randint(0, 20)), 10 * draw.randint(1, 9)) for _ in range(draw.randint(0, 8))]
+    return waiting, draw.randint(0, 12) + 0.3, 10
+
+
+def two_queues(draw: random.Random) -> tuple[Any, ...]:
+    """Numbers of requests in two queues, how many run, and the largest batch."""
+    most, numbers = draw.randint(1, 6), list(range(1, 9))
+    draw.shuffle(numbers)
+    few, many = draw.randint(0, 4), draw.randint(0, 4)
+    return sorted(numbers[:few]), sorted(numbers[few : few + many]), draw.randint(0, most), most
+
+
 def prompt_lengths(draw: random.Random) -> tuple[Any, ...]:
     """Tokens of prompts, and a step for edges."""
     found = [draw.choice([draw.randint(1, 90), draw.randint(1, 600)]) for _ in range(draw.randint(2, 12))]
@@ -158,6 +172,8 @@ DRAWS = {
     ("12", "loop"): captures,
     ("13", "how_many"): verifications,
     ("14", "route"): engines,
+    ("15", "joins"): two_queues,
+    ("15", "last"): deadlines,
     ("16", "felt"): plans,
     ("17", "fair"): queues,
 }

@@ -56,6 +56,8 @@ class Outcome:
     """How often a preempted request came back with what it had."""
     fragmented: int = 0
     """How often enough was free for a piece, but not in one hole."""
+    retries: dict = field(default_factory=dict)
+    """How often somebody was told to come again."""
     left: dict = field(default_factory=dict)
     """Who went without a whole answer: (why, when, tokens computed for it that nobody has lost before)."""
 

@@ -28,6 +28,8 @@ class Present:
     computed: dict
     emitted: dict
     prompt: dict
+    had_slot: dict
+    """Whether it ever had one."""
     decoding: list
     """Those of the batch that emitted a token in the last step that computed anything of them."""
     free: float
@@ -38,11 +40,11 @@ class Present:
 
 
 def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_blocks=None, block_size=16):
-    """decide(present) -> (who is preempted, {who: tokens}), and perhaps who is rejected; or a number: wait until then,
-    or until somebody comes or leaves.
+    """decide(present) -> (who is preempted, {who: tokens}), perhaps {who is rejected: seconds or None}; or a number:
+    wait until then, or until somebody comes or leaves.
     """
     door, out = begin(requests)
-    queue, batch, decoding = [], [], set()
+    queue, batch, decoding, away = [], [], set(), set()
     cached = [0] * len(requests.prompt)
     now, last_end = 0.0, None
 
@@ -51,9 +53,12 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
 
     while True:
         queue += door.come_in(now)
-        gone = impatient(requests, out, [*queue, *batch], now)
+        away -= set(queue)
+        gone = impatient(requests, out, [*queue, *batch, *away], now)
         for who in gone:
-            (batch if who in batch else queue).remove(who)
+            if who in away:
+                door.known, door.to_come = [one for one in door.known if one[1] != who], door.to_come - 1
+            (batch if who in batch else away if who in away else queue).remove(who)
             decoding.discard(who)
             out.gone(who, "gave up", now, cached)
             door.answered(who, now)
@@ -62,7 +67,7 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
         if not queue and not batch:
             if door.next is None:
                 return out
-            now = door.next
+            now = min([door.next, *(requests.end_of_patience(who, out.arrival) for who in away)])
             continue
 
         everybody = [*queue, *batch]
@@ -81,19 +86,27 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
                 computed={who: cached[who] for who in everybody},
                 emitted={who: len(out.token_times[who]) for who in everybody},
                 prompt=dict(enumerate(requests.prompt)),
+                had_slot={who: out.admitted[who] is not None for who in everybody},
                 decoding=[who for who in batch if who in decoding],
                 free=float("inf") if num_blocks is None else num_blocks - held,
             )
         )
         if isinstance(answer, float):
             assert answer > now
-            ends = [requests.end_of_patience(who, out.arrival) for who in everybody if not out.token_times[who]]
+            ends = [
+                requests.end_of_patience(who, out.arrival) for who in (*everybody, *away) if not out.token_times[who]
+            ]
             now = min([answer, *ends, *([] if door.next is None else [door.next])])
             continue
 
         victims, turn, *rejects = answer
-        for who in rejects[0] if rejects else ():
+        for who, later in rejects[0].items() if rejects else ():
             queue.remove(who)
+            if later is not None:
+                away.add(who)
+                out.retries[who] = out.retries.get(who, 0) + 1
+                door.known, door.to_come = sorted([*door.known, (now + later, who)]), door.to_come + 1
+                continue
             out.gone(who, "rejected", now, cached)
             door.answered(who, now)
         if not turn:
@@ -127,7 +140,7 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
             cached[who] += tokens
         blocks = sum(new_blocks(0, cached[who], block_size) for who in batch)
         assert sum(turn.values()) <= budget and len(batch) <= slots and (num_blocks is None or blocks <= num_blocks)
-        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
+        row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, [*queue, *away])
         row["blocks"] = blocks if num_blocks is not None else 0
 
         emitted = [who for who in turn if to_compute(who) == 0]
@@ -266,6 +279,8 @@ class AtRandom:
         sent_away = [who for who in present.queue if who and draw.random() < 0.1] if self.rejects else []
         if sent_away:
             present.queue = [who for who in present.queue if who not in sent_away]
+            new = [who for who in sent_away if not present.had_slot[who]]
+            sent_away = {who: draw.choice([None, 0.125, 0.3]) if who in new else None for who in sent_away}
             if draw.random() < 0.5 or not (present.queue or present.batch):
                 return [], {}, sent_away
         rare = draw.random() < 0.3

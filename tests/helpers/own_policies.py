@@ -159,11 +159,12 @@ class Decided(Policy):
     """
 
     def __init__(self, decide, max_num_seqs, max_num_batched_tokens, in_words):
-        self.decide, self.in_words = decide, in_words
+        self.decide, self.in_words, self.had_slot = decide, in_words, set()
         self.max_num_seqs, self.max_num_batched_tokens = max_num_seqs, max_num_batched_tokens
 
     def schedule(self, state):
         everybody = {request.index: request for request in (*state.waiting, *state.running)}
+        self.had_slot |= {request.index for request in state.running}
         answer = self.decide(
             Present(
                 slots=state.max_num_seqs,
@@ -178,6 +179,7 @@ class Decided(Policy):
                 computed={who: request.computed for who, request in everybody.items()},
                 emitted={who: request.emitted for who, request in everybody.items()},
                 prompt={who: request.prompt_tokens for who, request in everybody.items()},
+                had_slot={who: who in self.had_slot for who in everybody},
                 decoding=[request.index for request in state.running if request not in state.prefilling],
                 free=state.free_blocks,
             )
@@ -185,7 +187,7 @@ class Decided(Policy):
         if isinstance(answer, float):
             return Schedule(until=answer)
         victims, turn, *rejects = answer
-        reject = tuple(everybody[who] for who in rejects[0]) if rejects else ()
+        reject = {everybody[who]: later for who, later in rejects[0].items()} if rejects else ()
         until = self.decide.holds_until or None
         decoding = [who for who in everybody if everybody[who] in state.running and who not in victims]
         decoding = [who for who in decoding if everybody[who] not in state.prefilling]

@@ -25,6 +25,7 @@ def fresh(policy):
     """The same policy without what it remembers of an earlier run."""
     policy = deepcopy(policy)
     if isinstance(policy, Decided):
+        policy.had_slot = set()
         policy.decide = oracle_own.AtRandom(policy.decide.seed, rejects=policy.decide.rejects)
     return policy
 
@@ -148,6 +149,7 @@ def differences(case: Case, run: Run, want: oracle.Outcome) -> list[str]:
     abandoned = sum(tokens for _, _, tokens in want.left.values())
     abandoned += sum(case.prompt[who] + case.output[who] - 1 for who in np.flatnonzero(late) if who not in want.left)
     found += [] if run.abandoned_tokens == abandoned else ["abandoned_tokens"]
+    found += [] if run.log.retries == want.retries else ["retries"]
     if len(run.steps) != len(want.steps):
         return [*found, f"{len(run.steps)} steps for {len(want.steps)}"]
     for name in oracle.COLUMNS:

@@ -41,7 +41,7 @@ class Sorted(Continuous):
     def queue(self, state, waiting):
         def key(request):
             start = request.due - request.prompt_tokens / 7
-            return start <= state.now, start, request.index
+            return start < state.now, start, request.index
 
         return sorted(waiting, key=key)
 

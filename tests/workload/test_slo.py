@@ -35,6 +35,16 @@ def test_cut_merged_and_labelled_like_other_columns():
     assert Workload.mix({"a": replace(plain, slo=CHAT), "b": load}).slo == (CHAT, CHAT, CHAT, DOCS, CHAT, CHAT)
 
 
+def test_answers_that_are_capped():
+    load = Workload([0.0, 1.0], [3, 3], [2, 9], guess=[2, 9])
+    assert load.with_max_tokens(4).output_tokens.tolist() == [2, 4]
+    assert load.with_max_tokens(9) == load
+    with pytest.raises(ValueError, match="max_tokens must be a whole number"):
+        load.with_max_tokens(0)
+    with pytest.raises(ValueError, match="cap the answers when they are drawn"):
+        Workload.closed_loop(2, 1, 2, 5, 5).with_max_tokens(4)
+
+
 def test_a_policy_sees_it_and_its_ttft_is_the_deadline_unless_another_is_given():
     seen = {}
 

@@ -16,6 +16,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pynvml
 import torch
@@ -35,13 +36,13 @@ MODELS = {"llama-3.1-8b": (32, 4096, 14336, 32, 8, 128), "llama-3-70b": (8, 8192
 
 def all_reduces(pair: Pair, kinds: dict, buffer: torch.Tensor) -> list[dict]:
     """Rows of an all-reduce alone: bytes, kind, in a graph or not, microseconds."""
-    rows = []
+    rows: list[dict] = []
     for tokens in TOKENS:
         x = buffer[: tokens * 4096]
         for name, add in kinds.items():
             if pair.over():
                 return rows
-            row = {"bytes": 2 * x.numel(), "kind": name, "wrong": round(wrong(add, x, pair.rank), 3)}
+            row: dict[str, Any] = {"bytes": 2 * x.numel(), "kind": name, "wrong": round(wrong(add, x, pair.rank), 3)}
             x.zero_()
 
             def many(add=add, x=x, times=20):
@@ -64,7 +65,8 @@ class Layers:
     def __init__(self, name: str, rank: int):
         self.count, self.d, self.f, self.heads, self.kv_heads, self.width = MODELS[name]
         draw = torch.Generator("cuda").manual_seed(14)
-        self.whole, self.half = [], []
+        self.whole: list[tuple] = []
+        self.half: list[tuple] = []
         for _ in range(self.count):
             q, kv = self.heads * self.width, self.kv_heads * self.width
             d, f = self.d, self.f
@@ -76,8 +78,8 @@ class Layers:
             del drawn, mine
         self.gain = torch.ones(self.d, device="cuda", dtype=BF16)
         shape = (2, 256, self.kv_heads, CONTEXT, self.width)
-        kv = [torch.randn(shape, device="cuda", dtype=BF16, generator=draw) for _ in range(3)]
-        self.kv = {1: kv, 2: [one.chunk(2, 2)[rank].contiguous() for one in kv]}
+        cache = [torch.randn(shape, device="cuda", dtype=BF16, generator=draw) for _ in range(3)]
+        self.kv = {1: cache, 2: [one.chunk(2, 2)[rank].contiguous() for one in cache]}
 
     def step(self, x: torch.Tensor, tp: int, decode: bool, add, buffers) -> torch.Tensor:
         """All the layers over x (tokens, hidden): decodes over CONTEXT tokens each, or one prompt."""
@@ -105,7 +107,7 @@ class Layers:
 
 def steps(pair: Pair, name: str, kinds: dict, buffers, plain: tuple[int, ...], window: float) -> list[dict]:
     """Rows of a step of the layers, by batch, cards, all-reduce and graphs. plain: the batches without graphs too."""
-    layers, rows = Layers(name, pair.rank), []
+    layers, rows = Layers(name, pair.rank), list[dict]()
     forms = [(1, "none"), (2, "none"), *((2, kind) for kind in kinds)]
     for tokens in (*DECODES, *PROMPTS):
         decode = tokens in DECODES

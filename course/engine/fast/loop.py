@@ -8,6 +8,8 @@ one, to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from course.base import settings
 from course.engine import answer
 from course.engine.arrivals import NEVER
@@ -15,10 +17,10 @@ from course.engine.executor import Executor
 from course.engine.fast import tight
 from course.engine.fast.padded import PaddedBatch
 from course.engine.fast.passes import Passes
-from course.engine.log import REJECTED, Log, check_length
+from course.engine.log import Log, check_length
 from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
-from course.policies.base import DECODES, Policy, Request
+from course.policies.base import DECODES, NOTHING, Policy, Request
 from course.policies.request import fill_remaining
 
 
@@ -80,14 +82,13 @@ class Engine(Passes):
                 questions += 1
                 if not questions % 1024:
                     check_length(self.clock, self.notes.chunks)
-                rejects: tuple[Request, ...] = ()
+                rejects: Mapping[Request, float | None] = NOTHING
                 schedule = self.ask(self.decodes, prefilling, slots - len(running))
                 if schedule is not DECODES:
                     schedule = answer.checked(schedule, policy)
                     if schedule.reject:
-                        rejects = answer.rejects_of(schedule, self.waiting)
-                        for request in rejects:
-                            self.drop(request, REJECTED)
+                        rejects = answer.rejects_of(schedule, self)
+                        self.reject(rejects)
                     if schedule.preempt:
                         self.preempt(schedule.preempt)
                     if schedule.drafts:

@@ -18,6 +18,11 @@ COLOURS = dict(zip(LAYOUTS, ("decode", "recorded", "wasted"), strict=True))
 DASHES = dict(zip(LAYOUTS, ("solid", "dash", "dot"), strict=True))
 WIDE = 52  # characters of a line of words
 MOST_STEP = (4.0, 8.0, 16.0)
+SHORTEST_LONGEST_MS = (2.0, 100.0)  # of the axis of TPOT
+TPOT_AXIS: parts.Part = {
+    "title": {"text": "TPOT [ms]"}, "type": "log", "range": [log10(2), 2], "tickvals": [2, 4, 8, 16, 32, 64],
+    "ticktext": ["2", "4", "8", "16", "32", "64"],
+}  # fmt: skip
 
 
 def _key(fills: dict[str, str]) -> str:
@@ -61,11 +66,9 @@ def spread(found: Spread, *, height: int = 290) -> go.Figure:
 def four_cards(found: Four, *, height: int = 290) -> go.Figure:
     """Left, the share of requests by TPOT; right, the share within both promises."""
     percents = np.arange(0, 101)
-    most = next(limit for limit in (8, 16, 32, 64, 128) if limit > 1.3 * min(found.p95(name) for name in LAYOUTS))
     data = [parts.line([found.tpot_ms] * 2, [0, 104], "waiting", "promised", dash="dot", width=1.5)]
     for name in LAYOUTS:
-        tpot = 1e3 * found.runs[name].tpot
-        values = np.minimum(np.nanpercentile(tpot, percents), 2 * most)
+        values = np.clip(np.nanpercentile(1e3 * found.runs[name].tpot, percents), *SHORTEST_LONGEST_MS)
         data.append(parts.line(values, percents, COLOURS[name], name, dash=DASHES[name]))
     shares = [100 * found.share(name) for name in LAYOUTS]
     data.append({
@@ -74,7 +77,7 @@ def four_cards(found: Four, *, height: int = 290) -> go.Figure:
     } | parts.place(2))  # fmt: skip
     return parts.pair(
         data,
-        ({"title": {"text": "TPOT [ms]"}, "range": [0, most]},
+        (TPOT_AXIS,
          {"title": {"text": "requests [%]"}, "range": [0, 104], "tickvals": [0, 25, 50, 75, 100]}),
         ({"type": "category", "ticktext": ["replicas", "pairs", "one four"], "tickvals": list(LAYOUTS)},
          {"title": {"text": "within both [%]"}, "range": [0, 104]}),

@@ -1,4 +1,4 @@
-"""Five requests, few enough for a pencil: N asks for four answers, and A comes a second later."""
+"""Five requests, few enough for a pencil: N asks for four answers, and A, behind them, for one."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from course.engine.serving import serve
 from course.engine.step import Step
 from course.workload import Workload
 
-PROMPT, ANSWER, LATER = 4, 4, 1.0  # tokens; seconds
+PROMPT, ANSWER = 4, 4  # tokens
 NAMES = ("N", "N", "N", "N", "A")
 ORDERS = {"first come, first served": policies.Continuous, "fair": policies.Fair}
 
@@ -23,5 +23,5 @@ def by_requests(step: Step) -> float:
 @lru_cache(maxsize=8)
 def served(order: str, slots: int) -> Run:
     """The five with so many slots."""
-    load = Workload(np.array([0.0] * 4 + [LATER]), np.full(5, PROMPT), np.full(5, ANSWER), tenant=np.array(NAMES))
+    load = Workload(np.zeros(5), np.full(5, PROMPT), np.full(5, ANSWER), tenant=np.array(NAMES))
     return serve(load, ORDERS[order](slots, 64), by_requests)

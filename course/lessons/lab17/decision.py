@@ -61,7 +61,7 @@ def settings_of(answer: Any) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 10 * LARGEST:
             raise ValueError(f"{name} is {value!r}: give a whole number, {low:,} or more")
     if GATEWAY in flags and policy == "priority":
-        raise ValueError("one thing at a time: a limit at the gateway, or an order in the engine")
+        raise ValueError("the simulator has a limit at the gateway or priority in the engine: choose one of the two")
     order = PRIORITY if policy == "priority" else IN_ORDER
     limit = min(float(NONE), gateway / 1e3)
     return {"order": order, "slots": min(seqs, SLOTS), "gateway": limit}

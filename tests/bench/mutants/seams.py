@@ -9,6 +9,7 @@ INTAKE, ANSWER, PLAIN, RUN, STEPS = (
     f"course/engine/{name}.py" for name in ("intake", "answer", "plain", "run", "steps")
 )
 LOOP, PASSES, LIVES, TIGHT = (f"course/engine/fast/{name}.py" for name in ("loop", "passes", "lives", "tight"))
+LIMIT = "course/policies/rate_limit.py"
 SWAP, LEAVING = "course/memory/swap_pool.py", ("tests/engine/test_leaving.py", "tests/engine/test_cancel.py")
 OF_FLEETS = ("tests/engine/test_fleet.py",)
 ARRIVALS, TRANSFORMS, METRICS = (
@@ -54,6 +55,14 @@ MUTANTS = (
     Mutant(INTAKE, "self.first_token(request) <= end", "self.first_token(request) < end", COMPARISON, LEAVING),
     Mutant(INTAKE, "            stop, self.next_leave,", "            stop,", TERM, LEAVING),
     Mutant(INTAKE, "self.answered += 1\n        if self.arrivals.follow", "if self.arrivals.follow", TERM, LEAVING),
+    Mutant(INTAKE, "self.waiting.forget_orders()", "pass", TERM, LEAVING),
+    Mutant(INTAKE, "come_again(request, self.now + seconds)", "come_again(request, seconds)", TERM, LEAVING),
+    Mutant(ANSWER, ">= RETRIES:", "> 9 * RETRIES:", TERM, LEAVING),
+    Mutant(
+        LIMIT, "max(1, math.ceil(missing / self.tokens_per_second))", "missing / self.tokens_per_second", TERM, LEAVING
+    ),
+    Mutant(LIMIT, "missing > 1e-9 * cost", "missing > 1", TERM, LEAVING),
+    Mutant(LIMIT, "self.level[tenant] = left - cost, now", "self.level[tenant] = left, now", TERM, LEAVING),
     Mutant(LOOP, "elif not rejects:", "else:", TERM, LEAVING),
     Mutant(PASSES, "stop = min(stop, self.next_leave)", "pass", TERM, LEAVING),
     Mutant(PASSES, "and (not self.impatient or self.next_leave > now)", "and True", TERM, LEAVING),

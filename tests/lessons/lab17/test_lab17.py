@@ -124,12 +124,12 @@ def test_fair_takes_other_ways_of_writing_it():
 
 
 def test_the_case_by_hand():
-    """A second for each request in a step. One slot: N's answers take 4 s each; fair, A is third behind two of them."""
+    """A second for each request in a step. One slot: N's answers take 4 s each; fair, A is second."""
     first = {name: by_hand.served(name, 1).first_computed.tolist() for name in by_hand.ORDERS}
-    assert first == {IN_ORDER: [1, 5, 9, 13, 17], FAIR: [1, 5, 13, 17, 9]}
-    for name in by_hand.ORDERS:  # 4 s, then three steps of five, then A alone
+    assert first == {IN_ORDER: [1, 5, 9, 13, 17], FAIR: [1, 9, 13, 17, 5]}
+    for name in by_hand.ORDERS:  # four steps of five
         run = by_hand.served(name, 5)
-        assert run.token_times(4).tolist() == [9, 14, 19, 20] and run.response[:4].tolist() == [19] * 4
+        assert run.token_times(4).tolist() == [5, 10, 15, 20] and run.response.tolist() == [20] * 5
     valid(lab17.five_by_hand())
 
 
@@ -202,7 +202,7 @@ def test_a_decision_is_read_as_it_is_typed():
         ({"gateway": 28}, "1,000 or more"),
         ({"--max-num-seqs": "many"}, "whole number"),
         ({"--scheduling-policy": "fair"}, "fcfs and priority"),
-        ({"gateway": 28_000, "--scheduling-policy": "priority"}, "one thing at a time"),
+        ({"gateway": 28_000, "--scheduling-policy": "priority"}, "one of the two"),
         ({"--port": 1}, "none of the three"),
         (28_000, "dictionary"),
     ):
