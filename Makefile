@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle bundle-check bench capstone-check vllm-check vllm-live strength bench-browser browser hub-test lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle lab04-page bundle-check bench capstone-check vllm-check vllm-live strength bench-browser browser hub-test lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -27,7 +27,7 @@ $(STAMP): FORCE
 endif
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-22s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-22s %s\n' "$$name" "$$text"; done
 
 lab: $(STAMP)  ## install what is missing, copy new labs to my-labs/, open JupyterLab there (ARGS="--no-browser --port=9000")
 	@$(RUN) course.desk.workspace --to="$(MY_LABS)" $(ARGS)
@@ -60,6 +60,9 @@ notebooks-check: $(STAMP)  ## compare the stored notebooks with a fresh build, c
 
 bundle: $(STAMP)  ## the course with its packages in one file, for rooms without a network: dist/*.tar
 	@$(RUN) course.desk.bundle
+
+lab04-page: $(STAMP)  ## lab 04's timelines as one HTML file that needs no Python and no network: dist/lab04.html
+	@mkdir -p dist && rm -f dist/lab04.html && $(RUN) course.notebooks.one_page dist/lab04.html
 
 bundle-check: bundle  ## unpack that file elsewhere and open a lab from it with every package index out of reach
 	$(RUN) tests.bench.offline $(ARGS)

@@ -97,7 +97,7 @@ lab05.four_by_hand()
 # | | the same, simulated | | {{batch_waits:.1f}} | {{batch_never:.1f}} |
 #
 # **The window does not gather the batch**: {{company:g}} requests arrive in 6 ms. But each gap has a **top-up** of {{quarter_ms:g}} ms in it,
-# so answers take longer, and more of them are there at once. A step of seven costs little more than one of two.
+# so answers take longer, and more of them are there at once. A step of seven takes {{step_seven_ms:.2f}} ms, one of two {{step_two_ms:.2f}}.
 #
 # **A busy engine needs no window**: company gathers during a step. A window opens where the engine is idle, and buys
 # card time, for whoever else can use it. The toy has no prefill; with a model it is most of TTFT.

@@ -98,7 +98,7 @@ lab06.four_by_hand()
 # **Late first tokens, early last ones.** With a budget of 1,024 the mean TTFT is {{few_ttft_ms:.0f}} ms instead of {{mixed_ttft_ms:.0f}}, the mean E2E
 # {{few_e2e_s:.2f}} s instead of {{mixed_e2e_s:.2f}}: whoever has begun is stopped for less.
 #
-# **A rule that fails.** "Prompts below 20% of a step": beside {{decodes:.0f}} decodes that is {{rule_tokens:.0f}} tokens, and {{arrive:,}} arrive
+# **A rule that fails.** "Prompts below 20% of a step's tokens": beside {{decodes:.0f}} decodes {{rule_tokens:.0f}} tokens, and {{arrive:,}} arrive
 # each second.
 
 # %% [markdown]
@@ -187,7 +187,7 @@ lab.recap("gap")
 lab06.engine_log()
 
 # %% [markdown]
-# vLLM could take its place. Choose `--chunked-prefill-size` (its budget), `--max-running-requests` (its slots) or vLLM's
+# vLLM could take its place. Choose `--chunked-prefill-size` (SGLang's budget), `--max-running-requests` (its slots) or vLLM's
 # `--max-num-batched-tokens`.
 
 # %%

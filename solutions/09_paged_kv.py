@@ -51,8 +51,8 @@ lab09.reserved_or_paged()
 lab09.whom_to_send_away()
 
 # %% [markdown]
-# vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (vLLM 0.33) leaves a share of the
-# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine did so with victims.
+# vLLM sends away whoever was admitted last, and **recomputes** what is lost. A **watermark** (vLLM 0.33) leaves a share of
+# blocks free when somebody joins. **Offloading** copies blocks to the host and back; vLLM's first engine could, with victims.
 
 # %%
 lab09.out_of_blocks()

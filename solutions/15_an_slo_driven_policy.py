@@ -72,8 +72,8 @@ lab15.urgent_questions()
 lab15.four_by_hand()
 
 # %% [markdown]
-# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. In its turn it makes
-# two others late; last, it is late alone. To remember:
+# At {{hand_now}} s request 2 is hopeless: it takes {{hand_steps}} s and is due at {{hand_due:.0f}}. Served
+# second it makes two others late; last, it is late alone. To remember:
 #
 # $$ \text{start by} = \text{due} - \frac{\text{prompt tokens}}{\text{pace}} $$
 #

@@ -84,7 +84,7 @@ lab17.five_by_hand()
 # **Slots decide where the queue is. An order acts only on a queue.** In the storm more slots also mean longer steps:
 # 128 give {{few_rate:,.0f}} tokens/s, 1,024 give {{many_rate:,.0f}}.
 #
-# To remember, the **virtual token counter** of a tenant:
+# To remember, a tenant's **virtual token counter**:
 #
 # $$ c \leftarrow c + \frac{\text{prompt tokens} + 2 \times \text{output tokens}}{\text{weight}} $$
 #

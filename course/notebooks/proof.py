@@ -26,9 +26,9 @@ def page() -> str:
     lines = [
         "# Two forms of twelve items",
         "",
-        "Written by `make notebooks` from the labs' quizzes, one question a lab. Half of a class takes form A before and",
-        "B after, the other half B before and A after: then neither form nor order explains a gain. With fewer than",
-        f"{PEOPLE} people in each half a difference says nothing, and none is claimed here: nobody has taken them yet.",
+        "Written by `make notebooks` from the labs' quizzes, one question a lab. Half of a class takes form A before",
+        "and B after, the other half B before and A after: then neither form nor order explains a gain. With fewer",
+        f"than {PEOPLE} people in each half a difference says nothing; none is claimed here, nobody took them.",
     ]
     for form in FORMS:
         lines += ["", f"## Form {form}"]

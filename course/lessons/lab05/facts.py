@@ -68,6 +68,8 @@ def _toy() -> dict[str, Any]:
         "little_waits": wanted * waits.tpot,
         "little_never": wanted * never.tpot,
         "quarter_ms": toy.WINDOW_MS / 4,
+        "step_seven_ms": 1e3 * full_step(7),
+        "step_two_ms": 1e3 * full_step(2),
         "hand_arrivals": listed(toy.BY_HAND["arrival"]),
         "hand_ttfts": listed(hand.ttft),
         "hand_at_once": listed(at_once.ttft),
@@ -80,7 +82,6 @@ def _toy() -> dict[str, Any]:
         "bulk_ms": toy.BULK["window_ms"],
         "bulk_wanted": toy.BULK["rate"] * toy.BULK["tokens"],
         "bulk_full": toy.BULK["slots"] / full_step(int(toy.BULK["slots"])),
-        "sweep_four_s": toy.served(bmax=4).p95,
         "sweep_thirty_two_ms": 1e3 * toy.served(bmax=32).p95,
     }
 
@@ -219,6 +220,7 @@ def claims() -> dict[str, bool]:
         for loop in (("note", 6.0), ("note", 2.0), ("window", 6.0), ("window", 0.0))
     ]
     waits, two, idle, never = over_seeds
+    few = toy.served(bmax=4).run.ttft
     slots = [toy.served(bmax=many) for many in (256, 1_024)]
     chats = [
         on_a_card.served(on_a_card.CHAT, sketch.RATE, window, card, seed=seed, slots=many).p95
@@ -236,6 +238,10 @@ def claims() -> dict[str, bool]:
         "and its answers take three times as long": all(
             3 < a.e2e / b.e2e < 3.6 for a, b in zip(waits, never, strict=True)
         ),
+        "a step of the one holds seven, of the other two": all(
+            round(a.batch) == 7 and round(b.batch) == 2 for a, b in zip(waits, never, strict=True)
+        ),
+        "with four in a step the queue grows": bool(few[-50:].mean() > 1.5 * few[950:1_000].mean()),
         "both deliver what arrives": all(
             abs(a.tokens_per_second / b.tokens_per_second - 1) < 0.01 for a, b in zip(waits, never, strict=True)
         ),

@@ -9,6 +9,7 @@ from course.exercises.decision import flag_typed, value_typed
 from course.lessons.lab06.two_orders import FIRST, MIXED, PROMPT, RATE, SLOTS, Served, served
 
 CHUNK, RUNNING, VLLM = "--chunked-prefill-size", "--max-running-requests", "--max-num-batched-tokens"
+MIX = "--enable-mixed-chunk"  # the engine of the question then mixes: true, and not what is asked
 GAP, TTFT = 0.065, 0.6  # seconds: of the longest gap and of the p99 of the TTFT, promised
 GAP_TWIN, TTFT_TWIN = 0.04, 1.5  # and in the twin
 BUSY = 1.1 * RATE  # requests/s: a busy day, on which the promises hold too
@@ -41,6 +42,8 @@ def _kept(answer: Any, gap: float, ttft: float) -> str:
     ((flag, value),) = flags.items()
     if flag == RUNNING:
         return "slots are no limit here"
+    if flag == MIX:
+        raise ValueError(f"{flag} mixes as well, with small enough chunks; here choose {CHUNK}, {VLLM} or {RUNNING}")
     if flag not in (CHUNK, VLLM):
         raise ValueError(f"{flag} is none of the flags of the question: choose {CHUNK}, {VLLM} or {RUNNING}")
     _whole(flag, value, SLOTS)

@@ -32,6 +32,13 @@ def prompts_percent(prompt: int, answer: int) -> float:
     return 100 * prompt / (prompt + answer - 1)
 
 
+def in_progress(found: two_orders.Served) -> float:
+    """Decodes in a step at a time, on average until the last arrival: after it the steps only empty the engine."""
+    steps, last = found.run.steps, float(found.run.arrival.max())
+    here = steps.start < last
+    return float((steps.decodes * steps.seconds)[here].sum() / last)
+
+
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     return _story() | _explain() | _exercises() | _ticket_and_quiz()
@@ -55,7 +62,7 @@ def _explain() -> dict[str, Any]:
     mixed, few = served(MIXED), served(MIXED, FEW_TOKENS)
     whole, both, _ = by_hand.cases().values()
     card = one_launch.recording().at(32, 128)
-    decodes = mixed.run.steps.decodes[mixed.run.steps.decodes > 0].mean()
+    decodes = in_progress(mixed)
     return {
         "hand_budget": by_hand.BUDGET, "hand_prompt": by_hand.PROMPT, "hand_least": by_hand.LEAST,
         "hand_readers": by_hand.READERS, "hand_left": by_hand.BUDGET - by_hand.READERS,
@@ -159,6 +166,9 @@ def claims() -> dict[str, bool]:
             one.ttft > 1.1 * start.ttft and one.gap > 0.99 * start.gap for one in turns
         ),
         "a quarter for prompts is like a budget of 2,048": abs(by_rule.gap / served(MIXED, SMALL).gap - 1) < 0.1,
+        "the decodes of a step are those of Little's law": abs(
+            in_progress(start) / (RATE * (start.e2e - start.ttft)) - 1
+        ) < 0.05,
         "what is computed is what arrives": all(
             abs(100 * one.prompt_share - prompts_percent(PROMPT, ANSWER)) < 1 for one in (start, *turns, served(FIRST))
         ),

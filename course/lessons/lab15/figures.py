@@ -78,7 +78,7 @@ def operators_graphs(before: Graphs, now: Graphs, *, height: int = 400) -> go.Fi
     runs = (("yesterday", "waiting", before), ("today", "wasted", now))
     data, notes, axes = four_graphs(panels, runs, SECONDS, room=1.2)
     for name, colour, found in runs:
-        x, y = float(found.at[len(found.at) // 2]), float(found.prompts[len(found.at) // 2] / 1e3)
+        x, y = float(found.at[2]), float(found.prompts[2] / 1e3)
         notes.append(note(x, y, name, colour, yshift=14, xref=axis("x", 4), yref=axis("y", 4)))
     layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
     return theme.plain_figure(data, layout | {"annotations": notes})

@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant(TARGET, "state.prefilling[0].computed if state.prefilling else 0", "0", TERM),
     Mutant(HOPELESS, "[0] >= now:\n                yield", "[0] > now:\n                yield", BOUNDARY),
     Mutant(HOPELESS, "request.prompt_tokens / self.tokens_per_second", "0", TERM),
-    Mutant(HOPELESS, 'next((start for start in starts if start >= now), math.inf)', 'float("inf")', TERM),
+    Mutant(HOPELESS, "next((start for start in starts if start >= now), math.inf)", 'float("inf")', TERM),
     Mutant(SLO, "self.slo - self.seconds(batch) - self.margin", "self.slo - self.margin", TERM),
     Mutant(SLO, "if self.rate * wanted >= 1 else least", "if self.rate >= 1 else least", TERM),
     Mutant(SLO, "if not self._deep(waiting):", "if True:", TERM),
