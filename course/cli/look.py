@@ -37,7 +37,7 @@ def look(
     kubectl logs my-pod | course look
     """
     from course.base.textfiles import text
-    from course.incidents import fitting
+    from course.incidents import fitting, has_samples
     from course.look import Answer
     from course.look import look as read
     from course.models import gpus, named_or_read
@@ -54,13 +54,13 @@ def look(
             raise
         answer = Answer("", (), (), (), (), (0, len(content.splitlines())))
     found = {**asdict(answer), "incidents": rows}
-    echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else f"{_as_text(answer)}\n\n{_of_incidents(rows)}")
+    none = "\n\nIncidents: none of the known ones fits this page." if has_samples(content) else ""
+    incidents = f"\n\n{_of_incidents(rows)}" if rows else none
+    echo(json.dumps(found, indent=2, ensure_ascii=False) if as_json else f"{_as_text(answer)}{incidents}")
 
 
 def _of_incidents(rows: list[dict[str, str]]) -> str:
-    """The rows of `course/incidents` that the page fits; none is an answer, too."""
-    if not rows:
-        return "Incidents: none of the known ones fits this page."
+    """The rows of `course/incidents` that the page fits."""
     form = "Incident: {incident}: {evidence}.\n  {symptom}.\n  Next: {next}.\n  Cause: {cause}.\n  Repair: {repair}."
     return "\n".join(form.format(**row) + f" Lab {row['lab']} teaches it." for row in rows)
 

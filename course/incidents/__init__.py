@@ -5,5 +5,6 @@ before and after the repair, whose page is what an operator would paste into `co
 """
 
 from course.incidents.rows import fitting, table
+from course.incidents.signals import has_samples
 
-__all__ = ["fitting", "table"]
+__all__ = ["fitting", "has_samples", "table"]

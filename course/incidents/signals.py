@@ -24,6 +24,11 @@ def signals(text: str) -> dict[str, float]:
     return {**_of_lines(text), **_of_page(_page(text)), "by_priority": float(bool(PRIORITY.search(text)))}
 
 
+def has_samples(text: str) -> bool:
+    """Whether a line of a metrics page is there, of which incidents are made."""
+    return any(SAMPLE.fullmatch(line) for line in text.splitlines() if len(line) < 10_000)
+
+
 def _page(text: str) -> Page:
     """The samples of a paste, the last of each series, whatever stands between them."""
     page = Page()

@@ -38,8 +38,8 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     results = [run for _, run in found]
     if not (paste.read or paste.unqueued or paste.notes or results):
         raise ValueError(
-            f"none of the {paste.all:,} lines is known here: of vLLM, SGLang or TensorRT-LLM, paste lines of the "
-            "start (memory, KV cache size), periodic lines (Running, Waiting), or the printed result of a benchmark"
+            "no line is known here; paste what vLLM, SGLang or TensorRT-LLM prints at its start (memory, KV cache "
+            "size), its periodic lines (Running, Waiting), or the result of a benchmark"
         )
     named = limits.at_the_start(paste)
     several, unknown = limits.running(paste)

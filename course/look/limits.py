@@ -19,8 +19,10 @@ from course.results import Result
 MOST = 0.6  # of the lines with a queue
 FULL = 0.95  # of the pool: watermarks and rounding leave the last few percent
 SGLANG_FULL = 0.9  # it reserves for what running requests may still write
-SLOW = 1.0  # token/s a request: what no reader waits for
+SLOW = 2.0  # tokens/s a request that runs all the time: people read about five
+SLOW_WITH_PROMPTS = 1.0  # where prompts come in between: a short answer runs for a part of its interval
 SEVERAL = 3  # lines
+FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
@@ -42,8 +44,7 @@ class Named(NamedTuple):
 def row(named: Named, engine: str) -> dict[str, str]:
     """A limit with what the table says of it, for an engine."""
     one = table()[named.limit]
-    flag = one["SGLang" if engine == "SGLang" else "vLLM"]
-    return {**named._asdict(), "next": one["next"], "flag": flag, "lab": one["lab"]}
+    return {**named._asdict(), "next": one["next"], "flag": one.get(engine, one["vLLM"]), "lab": one["lab"]}
 
 
 def at_the_start(paste: Paste) -> list[Named]:
@@ -70,16 +71,16 @@ def running(paste: Paste) -> tuple[list[Named], list[str]]:
     slots = paste.settings.get("max_num_seqs")
     for rows in paste.rows.values():
         answer = _of_engine(rows, int(slots) if slots else None, paste.engine)
-        if isinstance(answer, Named):
-            found.setdefault(answer.limit, answer)
-        else:
+        if isinstance(answer, str):
             unknown[answer] = None
+        else:
+            found = {one.limit: one for one in ([answer] if isinstance(answer, Named) else answer)} | found
     silent = ["whether anybody waits: the lines end before #queue-req"] if paste.unqueued and not paste.rows else []
     return list(found.values()), [*unknown, *silent]
 
 
-def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | str:
-    """The limit, or a sentence on why it cannot be told."""
+def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[Named] | str:
+    """The limits, or a sentence on why they cannot be told."""
     busy = [row for row in rows if row.seats or row.waiting]
     queued = [row for row in busy if row.waiting]
     if not busy:
@@ -91,7 +92,7 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | str:
         return _of_a_queue(queued, slots, engine)
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
-    return _without_a_queue(busy)
+    return _without_a_queue(busy) if len(busy) > 1 else _one_line(busy[0], engine)
 
 
 def _most(queued: list[Row]) -> str:
@@ -109,23 +110,20 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
         return Named("slots", f"{slots:,} of {slots:,} slots taken, {_most(queued)}")
     if len(full) > enough:
         return _blocks(queued, engine)
-    if not full and all(row.usage is not None for row in queued):
+    if not any(row.usage is None or _no_room(row, engine, shared=0) for row in queued):
         room = f"{_most(queued)}, with room in the KV cache"
-        stays = times > enough and seats == max(row.seats for row in queued)
+        stays = times > enough and seats == max(row.seats for row in queued) and any(row.running for row in queued)
         if slots is None and stays and len(queued) >= SEVERAL:
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
-        budget = _budget(queued)
-        if budget and not stays:
+        if not stays and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
-    return (
-        "which limit holds the queue: the lines fit more than one; give --max-num-seqs (the command, or the start-up "
-        "line with the arguments) and some more lines"
-    )
+    return "which limit holds the queue: several fit; give more lines, and --max-num-seqs (command or its arguments)"
 
 
 def _budget(queued: list[Row]) -> str:
     """What shows that prompts are read as fast as they may be: batches of one size, or one rate, while others wait."""
-    chunks = [row.new_tokens for row in queued if row.new_tokens and row.waiting > row.seats - row.running]
+    rest = [row for row in queued if row.waiting > row.seats - row.running or row.pending >= row.new_tokens]
+    chunks = [row.new_tokens for row in rest if row.new_tokens]
     largest = max(chunks, default=0)
     alike = sum(one >= ALIKE * largest for one in chunks)
     if len(chunks) >= 2 and alike > MOST * len(chunks) and largest >= SMALLEST_BUDGET:
@@ -133,42 +131,59 @@ def _budget(queued: list[Row]) -> str:
     rates = [row.prompt_rate for row in queued if row.prompt_rate is not None]
     if len(rates) >= SEVERAL and min(rates) > ALIKE * max(rates) and min(rates) >= SMALLEST_BUDGET:
         return f"{min(rates):,.0f} to {max(rates):,.0f} prompt tokens/s in every line"
+    alone = sum(bool(row.prompt_rate) and row.output_rate == 0 for row in queued)
+    if alone >= 2 and all(a.running < b.running and a.waiting > b.waiting for a, b in pairwise(queued)):
+        return f"no token leaves in {alone} of {len(queued)} lines, while prompts are read and join those who run"
     return ""
 
 
 def _blocks(queued: list[Row], engine: str) -> Named:
     """A full pool, by the line that is fullest."""
-    usage, running = max((row.usage or 0, row.running) for row in queued if _no_room(row, engine))
+    usage, running, waiting = max((row.usage or 0, row.running, row.waiting) for row in queued if _no_room(row, engine))
+    where = f" in the fullest of {len(queued)} lines" if len(queued) > 1 else ""
     size = f"KV usage {usage:.1%}, about {usage / running:.2%} a sequence"
-    return Named("kv_blocks", f"{running:,} running, {_most(queued)}, {size}: one more does not fit")
+    return Named("kv_blocks", f"{running:,} running, {waiting:,} waiting{where}, {size}: one more does not fit")
 
 
-def _no_room(row: Row, engine: str) -> bool:
-    """Whether one sequence more of the mean size does not fit."""
+def _no_room(row: Row, engine: str, shared: float = 1.0) -> bool:
+    """Whether one sequence more of the mean size does not fit, if this part of the cached tokens needs no new block."""
     if row.usage is None or not row.running:
         return False
     full = SGLANG_FULL if engine == "SGLang" else FULL
-    return row.usage >= full or row.usage * (row.running + 1) / row.running > 1
+    hits = row.hits if row.running > 1 else float(row.hits > FEW_HITS)
+    return row.usage >= full or row.usage * (1 + (1 - shared * hits) / row.running) > 1
 
 
-def _without_a_queue(busy: list[Row]) -> Named | str:
+def _one_line(row: Row, engine: str) -> str:
+    """What one line suggests: it may be a moment."""
+    again, tokens = [row] * SEVERAL, f", {row.new_tokens:,} prompt tokens" if row.new_tokens else ""
+    fits = [one.limit for one in _without_a_queue(again) if not isinstance(one, str)]
+    if row.waiting:
+        reads = row.new_tokens >= SMALLEST_BUDGET and _budget(again)
+        full = _no_room(row, engine, shared=0)
+        fits = ["stuck"] if not row.seats else ["kv_blocks"] if full else ["slots"] * (not reads) + ["prefill_budget"]
+    line = f"{row.running:,} running, {row.waiting:,} waiting{tokens}" + f": like {' or '.join(fits)}" * bool(fits)
+    return f"whether it is so all the time: one line ({line}) may be a moment; paste {SEVERAL}, ten seconds apart"
+
+
+def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     """Of lines in which nobody waits, or somebody in too few of them."""
     idle = sum(not row.waiting for row in busy)
-    if len(busy) < 2:
-        return f"whether it is so all the time: one line may be a moment; paste at least {SEVERAL}, ten seconds apart"
     speeds = [row.output_rate / row.running for row in busy if row.output_rate is not None and row.running]
     usages = [row.usage for row in busy if row.usage is not None]
+    found = []
     if idle == len(busy) == len(speeds) and max(speeds) == 0:
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
-    if idle == len(busy) == len(speeds) and max(speeds) < SLOW and len(busy) >= SEVERAL:
-        return Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits")
+    slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
+    if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
+        found.append(Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits"))
     rising = len(usages) > SEVERAL and all(a < b for a, b in pairwise(usages))
     if rising and usages[-1] >= 0.8 and (usages[-1] - usages[0] >= 0.1 or usages[0] >= 0.9):
-        return Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines")
-    if idle > MOST * len(busy) and (not speeds or max(speeds) >= SLOW):
+        found.append(Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"))
+    if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
-        return Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run")
-    return "what limits it: requests wait in some lines and not in others, which may be arrivals; paste more lines"
+        found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))
+    return found or "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
 
 
 def _amount(value: float) -> str:
@@ -182,12 +197,10 @@ def printed(results: list[Result]) -> list[Named]:
     names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
         flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
-        half = BURST * total <= flying <= total
+        half, sent = BURST * total <= flying <= total, run.loop in ("burst", "") or most >= total
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif (
-            (run.loop in ("burst", "") or most >= total) and total > 1 and (half or peak >= total) and not most < total
-        ):
+        elif sent and total > 1 and (half or peak >= total) and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
     return found

@@ -40,23 +40,24 @@ TELLING = ("args", "config:", "Namespace(", "max_total_num_tokens")  # of a line
 VLLM_ROW = _pattern(
     r"Avg prompt throughput: <prompt> tokens/s, Avg generation throughput: <output> tokens/s, "
     r"(?:[^,]{1,60}, ){0,3}?Running: <running> reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): <waiting> reqs?"
-    r".*?GPU KV cache usage: <usage>%"
+    r".*?GPU KV cache usage: <usage>%(?:, Prefix cache hit rate: <hits>%)?"
 )
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
 ENGINE = re.compile(r"Engine (\d{1,4}): $")
 SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
-SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "full token usage", "token usage",
-                  "mamba usage", "gen throughput (token/s)")  # fmt: skip
+SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "#pending-token", "full token usage",
+                  "token usage", "mamba usage", "gen throughput (token/s)")  # fmt: skip
 SGLANG_NUMBER = re.compile(r" \d{1,15}(?:\.\d{1,12})?")
 PAGE = re.compile(
     r"^(vllm|sglang):(?:num_requests_|num_)?(running|waiting|queue|(?:kv_cache|gpu_cache|token)_usage)"
     r"(?:_reqs|_perc)?(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d{1,18})?(?:e-\d\d)?)\s*$", re.MULTILINE)  # fmt: skip
 NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
+SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory")  # fmt: skip
+         "Maximum concurrency", "maxTokensInPaged", "out of memory", "Not enough memory")  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -70,6 +71,8 @@ class Row(NamedTuple):
     output_rate: float | None = None
     new_tokens: int = 0
     state_usage: float = 0.0
+    hits: float = 0.0  # share of the prompt tokens so far that were cached
+    pending: int = 0  # prompt tokens that wait to be read
 
 
 @dataclass
@@ -105,6 +108,7 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     paste = Paste()
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     paste.all = len(text.splitlines())
+    paste.engine = "SGLang" if SGLANG_FILE.search(text) else ""
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
     used = 0  # lines before this one are read
@@ -114,11 +118,9 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
         if ("serve" in line or "openai" in line) and ENGINES.search(line):
             paste.read += _command(paste, line, gpu)
         elif any(word in line for word in WORDS):
-            if _rows(paste, line) or _facts(paste, line):
-                paste.read += 1
-            else:
-                parts = _broken(paste, lines[place : place + MOST_PARTS])
-                paste.read, used = paste.read + parts, place + parts
+            known = _rows(paste, line) or _facts(paste, line)
+            parts = 1 if known else _broken(paste, lines[place : place + MOST_PARTS])
+            paste.read, used = paste.read + parts, place + parts
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
     for engine, name, value in PAGE.findall(text):  # of several engines: all their requests, the fullest pool
@@ -184,7 +186,7 @@ def _facts(paste: Paste, line: str) -> int:
             paste.settings[SAME.get(key, key)] = int(value)
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
-        sglang = "server_args" in line or "max_total_num_tokens" in line
+        sglang = any(word in line for word in ("server_args", "max_total_num_tokens", "--mem-fraction-static"))
         paste.engine = "TensorRT-LLM" if "TensorRT-LLM" in line else "SGLang" if sglang else "vLLM"
     for rank in RANK.findall(line) if matches else ():
         paste.ranks_seen = max(paste.ranks_seen, int(rank) + 1)
@@ -195,16 +197,16 @@ def _rows(paste: Paste, line: str) -> int:
     """How many periodic lines stand in a line: several, if the ends of lines were lost."""
     rows: list[tuple[str | None, Row]] = []
     for match in VLLM_ROW.finditer(line) if "Avg prompt" in line else ():
-        prompt, output, running, waiting, usage = (float(text.replace(",", "")) for text in match.groups())
+        prompt, output, running, waiting, usage, hits = (float(n.replace(",", "")) for n in match.groups("0"))
         engine = ENGINE.search(line, 0, match.start())
-        row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output)
+        row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output, hits=hits / 100)
         rows, paste.engine = [*rows, (engine and engine[1], row)], paste.engine or "vLLM"
-    for before, rest in pairwise(line.split(" batch")) if "#running-req" in line else ():
+    for before, after in pairwise(line.split(" batch")) if "#running-req" in line else ():
         prefill = before.endswith("Prefill")
         if not (prefill or before.endswith("Decode")):
             continue
         rank = SGLANG_RANK.search(before, max(0, len(before) - 40)) if "DP" in before else None
-        said = {name.strip(" ."): value for name, _, value in (part.partition(":") for part in rest.split(","))}
+        said = {name.strip(" ."): value for name, _, value in (part.partition(":") for part in after.split(","))}
         found = {name: SGLANG_NUMBER.match(said[name]) for name in SGLANG_NUMBERS if name in said}
         pairs = {name: float(number[0]) for name, number in found.items() if number}
         paste.engine = paste.engine or "SGLang"
@@ -213,9 +215,11 @@ def _rows(paste: Paste, line: str) -> int:
             continue
         seats, queue = int(pairs["#running-req"]), int(pairs["#queue-req"])
         full = pairs.get("full token usage", pairs.get("token usage"))
-        new, chunk = (int(pairs.get(name, 0)) if prefill else 0 for name in ("#new-seq", "#new-token"))
+        new, chunk, rest = (
+            int(pairs.get(f"#{name}", 0)) * prefill for name in ("new-seq", "new-token", "pending-token")
+        )
         rate, states = pairs.get("gen throughput (token/s)"), pairs.get("mamba usage", 0.0)
-        rows.append((rank and rank[1], Row(seats + new, seats, queue, full, None, rate, chunk, states)))
+        rows.append((rank and rank[1], Row(seats + new, seats, queue, full, None, rate, chunk, states, 0.0, rest)))
     for number, row in rows:
         paste.rows.setdefault(f"engine {int(number or 0)}", []).append(row)
     return len(rows)

@@ -70,8 +70,8 @@ def _on_limit(totals: Mapping[str, float]) -> str:
     if not LIMIT_SHARE * most <= flying <= (1 + SLACK) * most:
         return ""
     return (
-        f"its limit of {most:,.0f} in flight was reached ({flying:.4g} on average) and held requests back in the "
-        "client, as a closed loop does"
+        f"the client's limit of {most:,.0f} in flight was reached ({flying:.4g} on average) and held requests back, "
+        "as a closed loop does"
     )
 
 

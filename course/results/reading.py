@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from course.base.settings import MAX_SECONDS, quote, real, whole
-from course.base.textfiles import MAX_JSON_BYTES, path_of, text
+from course.base.textfiles import MAX_JSON_BYTES, json_value, path_of, text
 from course.results import (
     aiperf,
     aiperf_sweep,
@@ -100,8 +100,11 @@ def read_files(
 
 
 def reports(path: Path, content: str) -> list[tuple[dict[str, Any], Result]]:
-    """The results that a tool printed into a text, each with the document that it would have saved; [] for none."""
-    parsed = _printed(path, content, None)
+    """The results that a tool printed into a text, each with the document that it would have saved; [] for none.
+
+    Or rows that vLLM's or SGLang's benchmark appends to a file, each whole on its line.
+    """
+    parsed = _printed(path, content, None) or _rows_among(path, content)
     return [(one.value, READERS[_format_of(path, one.value)].read(path, [one])[0]) for one in parsed]
 
 
@@ -113,6 +116,19 @@ def _printed(path: Path, content: str, format: str | None) -> list[Document]:
     if format in (None, "vllm", "sglang") and printed.is_report(content):
         return printed.report(path, content)
     return []
+
+
+def _rows_among(path: Path, content: str) -> list[Document]:
+    """The lines of a text that are such rows, wherever they stand."""
+    found = []
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.startswith("{") and '"completed"' in line and line.rstrip().endswith("}"):
+            try:
+                value = json_value(path, line, number)
+            except ValueError:
+                continue
+            found += [Document(number, value)] if sglang_bench.matches(value) or vllm_bench.matches(value) else []
+    return found
 
 
 def _runs(path: Path, content: str, format: str | None) -> list[Result]:
