@@ -171,7 +171,7 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     idle = sum(not row.waiting for row in busy)
     speeds = [row.output_rate / row.running for row in busy if row.output_rate is not None and row.running]
     usages = [row.usage for row in busy if row.usage is not None]
-    found = []
+    found: list[Named] = []
     if idle == len(busy) == len(speeds) and max(speeds) == 0:
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW

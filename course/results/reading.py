@@ -120,7 +120,7 @@ def _printed(path: Path, content: str, format: str | None) -> list[Document]:
 
 def _rows_among(path: Path, content: str) -> list[Document]:
     """The lines of a text that are such rows, wherever they stand."""
-    found = []
+    found: list[Document] = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.startswith("{") and '"completed"' in line and line.rstrip().endswith("}"):
             try:
