@@ -79,7 +79,7 @@ def log() -> str:
     lines = [
         "# simulated, shortened",
         f"'cudagraph_capture_sizes': {list(SIZES)}",
-        *(f"Engine 000: Running: {n} reqs, Waiting: 0 reqs" for n in found[:SHOWN]),
+        *(f"Engine 000: Running: {n} reqs" for n in found[:SHOWN]),
         f"... {LINES} lines, by Running:",
     ]
     first = min(found) // BIN * BIN
