@@ -24,7 +24,7 @@ lab15.bursts()
 
 # %% [markdown]
 # - **Hopeless**: can no longer meet its deadline.
-# - **Step target**: prompts get what keeps a step that short. vLLM has no such flag.
+# - **Step target**: prompts get what keeps a step that short. vLLM lacks it.
 
 # %% [markdown]
 # ## Predict
