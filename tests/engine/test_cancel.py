@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course import KVCache, policies
+from course.engine.arrivals import NEVER
 from course.engine.cancel import cancel
 from course.engine.executor import Executor, Outcome
 from course.engine.plain import PlainEngine
@@ -137,6 +138,15 @@ KINDS = st.one_of(
 )
 
 
+class Stopping(PlainEngine):
+    """A plain loop that rests no further than `stop`, as `advance` does: the policy is asked again then."""
+
+    stop = NEVER
+
+    def rest(self, until, stop=NEVER):
+        super().rest(until, min(stop, self.stop))
+
+
 @given(KINDS, st.data())
 @examples(120)
 def test_a_simulated_engine_too_and_both_loops_alike(case, data):
@@ -145,7 +155,7 @@ def test_a_simulated_engine_too_and_both_loops_alike(case, data):
     times = st.one_of(st.floats(0, 1.1 * end), st.just(0.0))
     gone = sorted(data.draw(st.lists(st.tuples(times, st.integers(1, max(1, len(case.prompt) - 1))), max_size=6)))
     runs = []
-    for kind in (Engine, PlainEngine):
+    for kind in (Engine, Stopping):
         engine, requests = kind(fresh(case.policy), case.step_time, case.cache), {}
         columns = [case.load.guess, case.load.tenant, case.load.tags, case.load.deadline]
         for row, arrival in enumerate(case.arrival):
@@ -155,11 +165,12 @@ def test_a_simulated_engine_too_and_both_loops_alike(case, data):
         for when, row in gone:
             if kind is Engine:
                 engine.advance(when)
-            while kind is PlainEngine and engine.now < when and not engine.done:
-                engine.let_in()
-                engine.rest(when) if not (engine.running or engine.waiting) else engine.step()
+            engine.stop = when
+            while kind is Stopping and engine.now < when and not engine.done:
+                engine.step()
             if row in requests and requests[row].life.engine is engine:
                 cancel(engine, requests[row])
+        engine.stop = NEVER
         runs.append(finish(engine))
         if case.cache:
             assert engine.pool.free == case.cache.num_blocks

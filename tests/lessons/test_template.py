@@ -51,5 +51,6 @@ def test_what_is_stored_is_what_is_counted(root, number):
 def test_the_tables_print_counted_minutes(root, name):
     text = (root / name).read_text(encoding="utf-8")
     assert counts.TABLES[name](text) == text, "run `make notebooks`"
-    for number in LABS:
-        assert f" {minutes.stored(number)} |" in text or f" **{minutes.stored(number)}** |" in text
+    if name in ("README.md", "docs/instructor.md"):  # the others list no lab by its minutes
+        for number in LABS:
+            assert f" {minutes.stored(number)} |" in text or f" **{minutes.stored(number)}** |" in text

@@ -99,7 +99,7 @@ def test_wait_until_is_gone_and_says_so():
     with pytest.raises(ValueError, match=r"Schedule has no wait_until any more: .* Schedule\(until=\.\.\.\)"):
         Schedule(**{"wait_until": 5.0})
     with pytest.raises(
-        ValueError, match="Schedule has tokens, preempt, decodes, until and drafts, and nothing called token"
+        ValueError, match="Schedule has tokens, preempt, decodes, until, drafts and reject, and nothing called token"
     ):
         Schedule(**{"token": {}})
 
