@@ -46,7 +46,7 @@ lab11.scattered()
 # %% [markdown]
 # In order and at random differ by {{apart:.1%}} at most, for pieces from {{smallest}} bytes up and tables up to {{table_gib}} GiB. (Pieces of {{smallest}} bytes are
 # slow in both orders: most threads of the kernel have nothing to read.) Small pages are no problem of this card's memory. What a
-# page-friendly layout must keep is that the bytes of **one piece** lie together, which they do in vLLM's blocks, and lab 09 measured the same
+# page-friendly layout must keep is that the bytes of **one piece** lie together, which they do in vLLM's blocks (by default all heads of a token), and lab 09 measured the same
 # with attention: scattered blocks cost nothing.
 #
 # ## Layouts that do matter

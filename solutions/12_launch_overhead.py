@@ -72,7 +72,7 @@ lab12.pythons_part()
 lab12.four_by_hand()
 
 # %% [markdown]
-# By launches the last one ends after {{hand_launched:.0f}} µs, as a graph after {{hand_graph:g}}. To remember: $n$ kernels take about
+# By launches the last one ends after {{hand_launched:.0f}} µs, as a graph after {{hand_graph:g}}. To remember: many kernels, $n$, take about
 #
 # $$ t = n \cdot \max(\ell,\ k) \quad\text{by launches},\qquad t = n\,(k + g) \quad\text{as a graph} $$
 #
@@ -83,15 +83,15 @@ lab12.four_by_hand()
 # | $k$ | kernel | µs | 2 | {{kernel_us:.1f}} |
 # | $g$ | between two | µs | 0.5 | {{gap_us:.1f}} |
 #
-# **While launches are shorter than kernels they cost nothing**: the card has a queue. So a graph gains nothing with the 8B;
-# graph, dependent launch and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
+# **While launches are shorter than kernels they cost nothing**: the card has a queue. So a graph gains nothing with the 8B ({{torch_gain:.1f}} times where PyTorch launches);
+# graph, dependent launch, bf16 and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
 #
 # **A persistent kernel still waits**: behind each step its blocks meet, which takes as long as from kernel to kernel.
 # Our model as one kernel takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}: it keeps its numbers in shared memory. For 8 sequences it takes {{eight_us:.0f}}.
 #
-# **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Prompts have too many, and long kernels.
+# **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Long prompts have too many, and long kernels.
 #
-# **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, and not after {{pageable_ms:.1f}} ms. It is
+# **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, not after {{pageable_ms:.1f}} ms. It is
 # still under way then, so two buffers take turns. Tokens chosen on the card spare a copy of all logits.
 #
 # **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only. The deeper
@@ -169,20 +169,21 @@ lab.recap("launches")
 lab.recap("persistent")
 
 # %% [markdown]
-# **Decide.** The 8B, 8 sequences a step, was started without graphs and with `--no-async-scheduling`. A TPOT of
-# {{goal_ms:g}} ms is promised; it is {{now_ms:.2f}}. Simulated on recorded steps:
+# **Decide.** The 8B, 8 sequences a step, was started with `--enforce-eager` and `--no-async-scheduling`. A TPOT of
+# {{goal_ms:g}} ms is promised; it is {{now_ms:.2f}}. Simulated on our recorded steps:
 
 # %%
 lab12.two_timelines()
 
 # %% [markdown]
-# Set one of `--async-scheduling` (1 is on), `--max-cudagraph-capture-size` (the largest batch that is captured) and
+# Set one of `--async-scheduling` (1 is on), `--max-cudagraph-capture-size` (the largest batch captured, and no `--enforce-eager`) and
 # `--max-num-seqs`. What would change your mind?
 
 # %%
 decision = None  # {"--flag": value}
 ### BEGIN SOLUTION
 # 1 ms of launches is hidden behind 3.9 ms of kernels; the plan of 0.4 ms is not.
+# PyTorch's launches, 6 ms of them, would not be: graphs as well then.
 decision = {"--async-scheduling": 1}
 ### END SOLUTION
 

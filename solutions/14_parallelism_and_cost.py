@@ -48,7 +48,7 @@ lab14.step_on_cards()
 # %% [markdown]
 # ### Four cards
 #
-# A chat, with prompts of 1,024 and answers of 256 tokens on average. A TTFT of {{ttft_s:g}} s is promised too. 1,024 slots and 8,192 tokens a step are
+# A chat, with prompts of 1,024 and answers of 256 tokens on average. A TTFT of {{ttft_s:g}} s is promised. 1,024 slots and 8,192 tokens a step are
 # vLLM's defaults. Requests go to the engines one after the other.
 
 # %%
@@ -87,13 +87,13 @@ lab14.two_halves()
 # | $n$ | its bytes | 8 KiB; {{size_64_kib:.0f}} with 64 users |
 # | $d$ | dollars an hour of a card, **assumed** | {{price:g}}: {{cost_1:.2f}} a million tokens on one; {{cost_1_64:.2f}} with 64 users |
 #
-# **The same step is shorter on more cards, and each token dearer**, by $p$ over the speed-up: {{gain_2:.1f}} on two cards for one user, {{gain_64:.1f}} with 64. A layer of a 70B model
+# **The same step is shorter on more cards, and each token dearer**, by $p$ over the speed-up, which is {{gain_2:.1f}} on two cards for one user, {{gain_64:.1f}} with 64. A layer of a 70B model
 # gains {{gain_70b:.1f}} (measured): it reads more between two sums.
 #
 # **One engine holds everybody.** At 100 requests/s one four has {{together_four:.0f}} sequences in a step, a replica {{together_replica:.0f}}, and all
-# prompts besides: more than four times the batch, in a step that shrinks by less than four. With few requests, shares help everybody.
+# prompts: more than four times the batch, in a step that shrinks by less than four. With few requests, shares help everybody.
 #
-# **Power**: with 256 users one card makes {{joule_1:.1f}} tokens a joule, two make {{joule_2:.1f}}; alone, one makes {{joule_alone:.1f}} (measured).
+# **Power**: one card makes {{joule_alone:.1f}} tokens a joule for one user, {{joule_1:.1f}} for 256, where two make {{joule_2:.1f}} (measured).
 #
 # **How sure is this?** Layers, halves and sums on two cards are measured; steps on two are modelled from them, on four and eight
 # extrapolated.

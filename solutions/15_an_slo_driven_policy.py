@@ -24,7 +24,7 @@ lab15.bursts()
 
 # %% [markdown]
 # - **Hopeless**: can no longer meet its deadline.
-# - **Step target**: prompts get what keeps a step that short. No engine has it.
+# - **Step target**: prompts get what keeps a step that short. vLLM lacks it.
 
 # %% [markdown]
 # ## Predict
@@ -158,7 +158,7 @@ lab.ticket()
 #
 # 1. An order acts only on those who wait.
 # 2. A short step lets requests wait in front.
-# 3. Who is late anyway goes last.
+# 3. Whoever is late anyway goes last.
 
 # %%
 lab.recap("first")

@@ -44,7 +44,7 @@ lab.predict("other")
 #
 # ### How many of which card?
 #
-# {{vllm}}'s defaults: 1,024 slots, 8,192 tokens a step. An engine has one card.
+# {{vllm}}'s defaults on an H100, here for all cards: 1,024 slots, 8,192 tokens a step. An engine has one card.
 
 # %%
 lab18.how_many_cards()
@@ -64,7 +64,7 @@ lab18.which_flags()
 #
 # No button here launches two H100: a fleet is not at hand. What stands behind the explorers was recorded on one H100
 # and
-# one H200; all else is modelled, and the prices are assumed. `course serve` and `course bench` measure an engine that
+# one H200; all else is modelled, and prices and the acceptance of drafts are assumed. `course serve` and `course bench` measure an engine that
 # you have.
 
 # %%
@@ -160,7 +160,7 @@ lab18.scored(design)
 lab.check("design", design)
 
 # %% [markdown]
-# **3.** A stretch, a policy of your own. No engine has it as a flag. `waiting` lists (arrival, seconds promised, prompt
+# **3.** A stretch, a policy of your own. vLLM has no flag for it. `waiting` lists (arrival, seconds promised, prompt
 # tokens); return its places in the order of
 # admission. Those who can still make it come first, first due first; those who are too late come last. A prompt takes
 # its tokens / {{speed:,}} seconds. On one H200, too little for the day, it takes

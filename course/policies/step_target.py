@@ -18,8 +18,8 @@ class StepTarget(Continuous):
     step_time: a model with `seconds`, such as those of `course.steptime`. target: seconds of a step while anybody
     decodes; alone, prompts take the whole budget. Tokens are a multiple of GRAIN, and at least GRAIN, so that prompts
     go on where decodes alone miss the target. The step time is asked for one chunk, of the prompt under way if there is
-    one. others: settings of Continuous, without scheduler_reserve_full_isl. No engine has this as a setting; the
-    nearest is a fixed max_num_batched_tokens.
+    one. others: settings of Continuous, without scheduler_reserve_full_isl. vLLM has no such setting; the nearest is
+    a fixed max_num_batched_tokens.
 
     Raises ValueError as Continuous does, for a step time without `seconds`, and for a target that is not above 0.
     """

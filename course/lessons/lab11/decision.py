@@ -12,6 +12,8 @@ from course.steptime import recorded
 STEP = recorded("h200_llama3_8b")
 SIZES = (1, 2, 4, 8, 16, 32, 64, 256)
 """Batches that the engine captured."""
+DEFAULT = (1, 2, 4, *range(8, 257, 8))
+"""What vLLM captures if nobody names sizes, up to 256."""
 AROUND, LINES, CONTEXT = 100, 600, 1_000
 """Requests in flight on average, lines of the log, tokens of each sequence."""
 SHOWN, BIN = 1, 8

@@ -88,7 +88,9 @@ def facts() -> dict[str, Any]:
         "waste_times": square / sum(WASTE),
         # The decision
         "decide": decision.best(), "decide_now": decision.speed_now(),
-        "decide_gain": top / decision.speed_now(), "decide_from": good[0], "decide_to": good[-1],
+        "decide_gain": top / decision.speed_now(),
+        "decide_default": decision.speed(decision.DEFAULT, decision.running()) / decision.speed_now(),
+        "decide_from": good[0], "decide_to": good[-1],
         "decide_slots": decision.speed_with_slots(64), "decide_middle": (good[0] + good[-1]) / 2,
         "decide_off": 1 - decision.speed_with(96) / top,
         "decide_high": 1 - decision.speed_with(160) / top,

@@ -7,6 +7,7 @@ from typing import Any
 from course.lessons.lab12 import by_hand, capture, decision, one_step, python_part, sketch, tasks, ticket, who_waits
 from course.lessons.lab12.on_device import DEPENDENT, GRAPH, LAUNCHES, PERSISTENT
 from course.lessons.lab12.recorded import recording
+from course.steptime.links import two_cards
 
 SIZE = one_step.WORKS[0]
 MANY = sketch.COUNTS[-1]
@@ -24,9 +25,16 @@ def _us(seconds: float) -> float:
     return 1e6 * seconds
 
 
+def _by_pytorch(graphs: bool) -> float:
+    """Milliseconds of the 8B's layers for who_waits.BATCH sequences on one card, with PyTorch's kernels."""
+    wanted = {"model": "llama-3.1-8b", "tp": 1, "tokens": who_waits.BATCH, "graphs": graphs}
+    (row,) = (row for row in two_cards()["steps"] if wanted.items() <= row.items())
+    return 1e-3 * float(row["us_a_layer"][0]) * int(row["layers"])
+
+
 def _steps() -> dict[str, Any]:
     card, counted = recording(), [recording().of_count(LAUNCHES, count) for count in (1, MANY)]
-    fp32, at_start = card.small("fp32", LAUNCHES), one_step.one_step(LAUNCHES, SIZE)
+    fp32 = card.small("fp32", LAUNCHES)
     best = card.small("bf16", DEPENDENT)
     return {
         "alone_us": sketch.ALONE_US,
@@ -39,8 +47,6 @@ def _steps() -> dict[str, Any]:
         "persistent_turn_us": _us(card.each(PERSISTENT, SIZE)),
         "graph_turn_us": _us(card.each(DEPENDENT, SIZE)),
         "gap_us": _us(card.each(GRAPH, SIZE)) - one_step.one_step(GRAPH, SIZE).kernel,
-        "idle_us": at_start.every - at_start.kernel,
-        "kernels_share": at_start.busy,
         "fused_kernels": card.kernels("bf16"),
         "library_kernels": card.kernels("fp32"),
         "vocabulary": python_part.VOCABULARY,
@@ -114,6 +120,9 @@ def _services() -> dict[str, Any]:
         "now_ms": 1e3 * decision.with_flag("").step,
         "async_ms": 1e3 * decision.with_flag(decision.ASYNC).step,
         "eager_ms": 1e3 * decision.with_flag(decision.GRAPHS).step,
+        "torch_ms": _by_pytorch(graphs=False),
+        "torch_graph_ms": _by_pytorch(graphs=True),
+        "torch_gain": _by_pytorch(graphs=False) / _by_pytorch(graphs=True),
         "ticket_batch": ticket.BATCH,
         "ticket_busy": now.busy,
         "ticket_program": now.program,

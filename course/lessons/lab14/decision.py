@@ -72,9 +72,9 @@ def tpot_ms(users: int, moved: bool) -> float:
     return cards.LAYERS * us / 1e3
 
 
-def mended_ms(users: int) -> float:
-    """Two cards with CUDA graphs and the engine's own all-reduce."""
-    return cards.LAYERS * cards.layer_us(2, users, "one_shot") / 1e3
+def mended_ms(users: int, kind: str = "nccl") -> float:
+    """Two cards with CUDA graphs. kind: of the all-reduce, still NCCL's or, with "one_shot", the engine's own."""
+    return cards.LAYERS * cards.layer_us(2, users, kind) / 1e3
 
 
 def card_watts(users: int, moved: bool) -> float:

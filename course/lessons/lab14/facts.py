@@ -116,6 +116,7 @@ def _decision() -> dict[str, Any]:
 def _ticket() -> dict[str, Any]:
     return {
         "ticket_before_ms": decision.tpot_ms(16, False), "ticket_mended_ms": decision.mended_ms(16),
+        "ticket_own_ms": decision.mended_ms(16, "one_shot"),
         "ticket_sums_ms": 1e3 * cards.spread(2, 16, cards.NCCL).sums,
     }  # fmt: skip
 

@@ -123,6 +123,8 @@ def _ticket() -> dict[str, Any]:
     )
     return {
         "now_s": now, "yesterday_s": before, "repaired_s": repaired, "more_slots_s": slots, "cap": mixed.CAP,
+        "documents_now_s": mixed.documents_ttft(mixed.served()),
+        "documents_capped_s": mixed.documents_ttft(mixed.served(cap=mixed.CAP)),
         "window_ms": 2, "document_tokens": mixed.LONG, "ticket_running": mixed.served().steps.running.max(),
     }  # fmt: skip
 

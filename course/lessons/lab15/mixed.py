@@ -49,6 +49,11 @@ def ttft(run: Run) -> float:
     return float(np.percentile(run.ttft[np.asarray(run.workload.class_) == CHAT], 95))
 
 
+def documents_ttft(run: Run) -> float:
+    """p95 of the documents [s]."""
+    return float(np.percentile(run.ttft[np.asarray(run.workload.class_) == DOCUMENT], 95))
+
+
 @dataclass(frozen=True)
 class Graphs:
     """A run and its graphs, a value for each EVERY seconds: seconds, requests, tokens/s."""

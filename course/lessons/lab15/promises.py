@@ -47,7 +47,7 @@ POLICIES = (DEFAULTS, EARLIEST, HOPELESS, FLAG, TARGET, BOTH)
 
 
 class Both(HopelessLast, StepTarget):
-    """A short step, and an order for those who wait: no engine has either."""
+    """A short step, and an order for those who wait: vLLM has neither."""
 
 
 class Rejecting(HopelessLast):

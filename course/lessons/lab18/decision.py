@@ -21,6 +21,11 @@ ONE, FOUR = Design(), Design(replicas=4)  # answers that have a hint
 TWO = Design(replicas=2)
 PLAIN = replace(search.REFERENCE, num_speculative_tokens=0)
 LARGER = replace(PLAIN, card="H200")
+DRAFTED = (
+    f"The head must be trained for {service.LONGEST:,} tokens: vLLM drafts nothing in a step with a sequence that is "
+    "longer than the head's own limit."
+)
+"""vllm/v1/worker/gpu_model_runner.py asks whether the longest sequence of the step fits into the drafter."""
 _SCORED = list[Score]()
 
 
@@ -117,6 +122,7 @@ def report(design: Design) -> str:
         f"scored runs on the seen day: {len(_SCORED)}", "",
         f"Simulated. {engine(design)}.",
         "Before it goes live: measure TTFT, TPOT and acceptance on the card, and the quality of fp8 KV.",
+        *([DRAFTED] if design.num_speculative_tokens else []),
         "Change it when a class keeps less than 97%, and when acceptance or hit rate move.",
     ])  # fmt: skip
 

@@ -17,7 +17,7 @@ ROUTING = (ROUND_ROBIN, CACHE_AWARE, APART)
 KV_TYPES = ("auto", "fp8")
 SHARDED = ("H100", "H200")  # cards whose steps on several of them are modelled
 MOST_DRAFTS, MOST_CARDS = 7, 64
-HEAD = "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
+HEAD = "YOUR-EAGLE3-HEAD"  # trained for as long a context as the service has: published ones often end at 2,048
 REPOSITORY = "meta-llama/Llama-3.1-8B-Instruct"
 SLOTS, BUDGET = engine_defaults.LARGE  # vLLM's defaults on a large card
 
