@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,6 +162,17 @@ def test_by_prefix_goes_where_most_of_it_was_sent_and_the_cache_has_it():
     assert run.summary()["prefix_cache_hits"] == 32 + 16 + 16  # (1, 2) whole, (5,) and (1,) of the others
     mixed = Fleet([Engine(policies.Continuous(9, 640), SECOND, KVCache(60, 16, prefix_caching=True)) for _ in range(2)])
     assert mixed.serve(load).summary()["prefix_cache_hits"] == 16  # (1, 3) finds 1
+
+
+def test_by_prefix_counts_each_block_that_was_sent():
+    """Three blocks of five to one, four to the other: the fifth goes where four are."""
+    route = ByPrefix(within=0)
+
+    def sent(blocks, *outstanding):
+        request = SimpleNamespace(prefix=tuple(range(blocks)))
+        return route(request, [SimpleNamespace(outstanding=number) for number in outstanding])
+
+    assert [sent(3, 0, 0), sent(4, 5, 0), sent(5, 0, 0)] == [0, 1, 1]
 
 
 def test_one_prefix_for_all_does_not_fill_one_replica_alone():

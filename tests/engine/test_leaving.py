@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from course import SLO, KVCache, Workload, policies, serve, steptime
 from course.engine import metrics
 from course.engine.answer import Broken
+from course.engine.cancel import cancel
 from course.engine.fleet import Fleet
 from course.engine.plain import PlainEngine
 from course.engine.serving import Engine, finish
@@ -215,11 +216,55 @@ def test_who_comes_again_for_ever_is_noticed():
         engine.submit(Request(0.0, 3), 4)
         with pytest.raises(Broken, match=r"it has told .* to come again 1,000 times: let it in, or reject it for good"):
             engine.run()
+        assert engine.now == 1_000  # seconds: the first time at 0, then each second
         for seconds in (0, -1, NAN, "soon"):
             engine = kind(Own(lambda state, s=seconds: Schedule(reject=dict.fromkeys(state.waiting, s))), SECOND)
             engine.submit(Request(0.0, 3), 4)
             with pytest.raises(Broken, match=r"the seconds after which .* comes again must be"):
                 engine.run()
+
+
+class AgainThenShortest(policies.ShortestFirst):
+    """The shortest answer first; each that comes is told once to come again after 1.5 s."""
+
+    def __init__(self):
+        super().__init__(1, 64, by="guess")
+        self.told = set()
+
+    def schedule(self, state):
+        new = [request for request in state.waiting if request.index and request.index not in self.told]
+        self.told |= {request.index for request in new}
+        there = super().schedule(state)  # they have been sorted with the others
+        return Schedule(reject=dict.fromkeys(new, 1.5)) if new else there
+
+
+def test_who_comes_again_is_sorted_anew():
+    """One slot, steps of a second: 0 has it until 5 s. All others are back by 1.5 s, and go by their length."""
+    load = Workload([0.0] * 5, [2] * 5, [5, 4, 1, 3, 2], guess=[5, 4, 1, 3, 2])
+    for how in ALL:
+        run = how(load, AgainThenShortest(), SECOND)
+        assert run.outcome.tolist() == ["answered"] * 5
+        assert np.argsort(run.ttft).tolist() == [0, 2, 4, 3, 1]
+
+
+def test_who_goes_while_the_host_keeps_it_gives_the_host_back():
+    """Its 2 + 1 tokens are on the host when it is cancelled: they were computed for nobody, and the host is free."""
+
+    def decide(state):
+        if state.now == 2:
+            return Schedule({state.waiting[0]: 2}, preempt=state.running)
+        return Schedule({r: r.remaining for r in [*state.running, *state.waiting][:1]})
+
+    for kind in (Engine, PlainEngine):
+        engine = kind(Own(decide, max_num_seqs=1), SECOND, KVCache(8, block_size=2, host_blocks=6))
+        gone, _ = engine.submit(Request(0.0, 2), 9), engine.submit(Request(0.0, 2), 1)
+        while engine.now < 3:
+            engine.advance(engine.now + 1) if kind is Engine else engine.step()
+        assert engine.pool.host_free == 4
+        cancel(engine, gone)
+        assert engine.pool.host_free == 6
+        run = finish(engine)
+        assert run.abandoned_tokens == 3 and run.outcome.tolist() == ["cancelled", "answered"]
 
 
 def test_who_had_a_slot_is_not_told_to_come_again():

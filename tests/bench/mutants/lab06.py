@@ -21,7 +21,8 @@ MUTANTS = (
     Mutant(ORDERS, "np.searchsorted(upto, 0.99 * upto[-1])", "np.searchsorted(upto, 0.5 * upto[-1])", PERCENTILE),
     Mutant(ORDERS, "(steps.prefill_tokens > 0) & (steps.decodes > 0)", "(steps.prefill_tokens > 0)", TERM),
     Mutant(ORDERS, "self.run.steps.end[self.run.steps.decodes > 0]", "self.run.steps.end", TERM),
-    Mutant(ORDERS, "steps.prefill_tokens[here].sum() / PROMPT", "steps.prefill_tokens[here].sum()", TERM),
+    Mutant(ORDERS, "steps.prefill_tokens[here].sum() / PROMPT", "steps.prefill_tokens[here].sum()", TERM,
+           EXPLORERS),
     Mutant(TASKS, "SHORT, EARLY = 0.065, 0.1", "SHORT, EARLY = 0.65, 0.1", CONSTANT, EXPLORERS),
     Mutant(TASKS, "return 100 * (result.ttft / mixed(settings).ttft - 1)",
            "return 100 * (mixed(settings).ttft / result.ttft - 1)", TERM, EXPLORERS),
@@ -42,5 +43,6 @@ MUTANTS = (
     Mutant(FILL, "            room -= tokens[request]\n    return tokens\n\n\ndef whole_budget",
            "    return tokens\n\n\ndef whole_budget", TERM),
     Mutant(GAME, "0.020 + 0.001 * step.prefill_tokens", "0.020 + 0.002 * step.prefill_tokens", CONSTANT),
-    Mutant(SKETCH, "served(two_orders.FIRST, budget).gap", "served(two_orders.MIXED, budget).gap", KEY),
+    Mutant(SKETCH, "served(two_orders.FIRST, budget).gap", "served(two_orders.MIXED, budget).gap", KEY,
+           ("tests/lessons/test_misconceptions.py",)),
 )  # fmt: skip

@@ -89,6 +89,10 @@ def test_the_graphs_of_the_ticket():
     now = agents.graphs(agents.NOW)
     gaps = all_gaps(now.run)
     assert now.longest.max() == pytest.approx(gaps.max())
+    # A gap counts in the ten seconds in which it ends, with the token that comes late.
+    ends = [time for row in range(len(now.run)) for time in now.run.token_times(row)[1:]]
+    longest = [max(gap for gap, end in zip(gaps, ends, strict=True) if 10 * k <= end < 10 * k + 10) for k in range(16)]
+    np.testing.assert_allclose(now.longest, longest)
     late = (now.run.arrival >= 20) & (now.run.arrival < 30)
     assert now.ttft[2] == pytest.approx(now.run.ttft[late].mean())
     assert now.running[2] == ((now.run.admitted <= 30) & (now.run.response > 30)).sum()
