@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused_with_its_place(result, doc, why):
 
 
 def test_files_that_are_none(tmp_path, result):
-    with pytest.raises(ValueError, match=r"format must be one of llmservingsim, .*, not 'excel'"):
+    with pytest.raises(ValueError, match=r"format must be one of course-sweep, llmservingsim, .*, not 'excel'"):
         results.read(DATA / "genai_perf.json", format="excel")
     with pytest.raises(ValueError, match="result file is read from a path, not from 5"):
         results.read(5)
