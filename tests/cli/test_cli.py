@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from course import KVCache, Workload, memory, policies, serve, steptime, traces
-from course.cli import app, progress
+from course.cli import app, progress_bar
 from course.workload import lengths
 from tests.helpers.sizes import PATIENCE
 
@@ -204,8 +204,8 @@ def test_no_progress_bar_on_short_runs_or_without_a_terminal(monkeypatch, capsys
     load, model = Workload.poisson(10, 50, 100, 20), steptime.Roofline("llama-3.1-8b", "H100")
     for terminal, long in ((True, 51), (False, 50)):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
-        monkeypatch.setattr(progress, "LONG", long)
-        with progress.progress_bar(model, load, "static") as clock:
+        monkeypatch.setattr(progress_bar, "LONG", long)
+        with progress_bar.progress_bar(model, load, "static") as clock:
             assert clock is model
     # Where nobody could see a bar move, a long run says once what it does.
     assert capsys.readouterr() == ("", "serving 50 requests, static ...\n")
@@ -217,8 +217,8 @@ def test_no_progress_bar_on_short_runs_or_without_a_terminal(monkeypatch, capsys
 def test_the_progress_bar_changes_no_number(monkeypatch, policy):
     load, model = Workload.poisson(10, 50, 100, 20), steptime.Roofline("llama-3.1-8b", "H100")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(progress, "LONG", 50)
-    with progress.progress_bar(model, load, "a policy") as clock:
+    monkeypatch.setattr(progress_bar, "LONG", 50)
+    with progress_bar.progress_bar(model, load, "a policy") as clock:
         assert clock is not model and clock.source == "modelled"
         watched = serve(load, policy, clock)
     assert watched.e2e.tolist() == serve(load, policy, model).e2e.tolist()
@@ -228,7 +228,7 @@ def test_progress_is_told_now_and_then_and_never_backwards():
     told = []
     load = Workload.poisson(100, 400, lengths.geometric(100), 5)
     total = int(load.prompt_tokens.sum())
-    clock = progress.WatchedStepTime(steptime.PowerLaw(1e-3, 1e-5, 1), total // 10, told.append)
+    clock = progress_bar.WatchedStepTime(steptime.PowerLaw(1e-3, 1e-5, 1), total // 10, told.append)
     serve(load, policies.Continuous(16, 64), clock)
     assert told == sorted(told) and 5 <= len(told) <= 10 and told[-1] <= total
 

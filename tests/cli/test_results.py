@@ -66,7 +66,10 @@ def test_json_says_the_same():
             [DATA / "genai_perf.json", DATA / "llmservingsim_meta.json"],
             "llmservingsim_meta.json was not written by a tool that the course knows",
         ),
-        ([DATA / "genai_perf.json", "--format", "excel"], "--format must be one of llmservingsim, sglang, vllm"),
+        (
+            [DATA / "genai_perf.json", "--format", "excel"],
+            "--format must be one of course-sweep, llmservingsim, sglang",
+        ),
         ([DATA / "genai_perf.json", "--format", "llmservingsim"], "no input_toks"),
         ([DATA / "missing.json"], "cannot read"),
         ([DATA], "is a folder"),

@@ -219,7 +219,7 @@ def test_every_setting_of_course_simulate_can_be_set():
 
 # Processes that end, and schedulers that are not there
 
-LONG = ["--set", "rate=20", "--set", "num_requests=3000", "--set", "max_num_seqs=5..104", "--jobs", "2"]
+LONG = ["--set", "rate=20", "--set", "num_requests=20000", "--set", "max_num_seqs=5..104", "--jobs", "2"]
 
 
 def started(tmp_path, *more):

@@ -20,6 +20,7 @@ from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.exercises.spec import Exercise
 from course.exercises.time_limit import OutOfTime, TimeLimit
 from course.lessons import available, load
+from course.lessons.lab18.design import Design
 from tests.helpers.inputs import DRAWS
 from tests.helpers.sizes import size
 from tests.helpers.wrong_answers import different, mutants
@@ -34,6 +35,8 @@ ALL = {
 FUNCTIONS = {name: one for name, one in ALL.items() if one.probes is not None}
 VALUES = {name: one for name, one in ALL.items() if as_number(one.solution) is not None}
 CHOICES = {name: one for name, one in ALL.items() if isinstance(one.solution, Mapping)}
+DESIGNS = {name: one for name, one in ALL.items() if isinstance(one.solution, Design)}
+"""Answers that are objects of a lesson, which has the tests of their forms."""
 INPUTS = size(60, 200)
 EACH = size(3, 1)
 """Of the changes to a solution, one in so many is tried."""
@@ -44,7 +47,7 @@ def of(exercises: dict[str, Exercise]) -> list:
 
 
 def test_every_exercise_is_of_a_kind_that_is_tried():
-    assert set(ALL) == {*FUNCTIONS, *VALUES, *CHOICES}
+    assert set(ALL) == {*FUNCTIONS, *VALUES, *CHOICES, *DESIGNS}
     assert {tuple(name.split("-")[:2]) for name in FUNCTIONS} == set(DRAWS)
 
 
