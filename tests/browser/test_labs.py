@@ -133,7 +133,7 @@ def test_every_explorer_fits_on_one_screen(lab: LabPage) -> None:
 def test_every_live_view_plays_each_policy_and_fits_on_one_screen(lab: LabPage) -> None:
     for view in live_views(lab).all():
         show(view)
-        policies = view.locator(".course-controls select")
+        policies = view.locator(".course-controls select").first
         names = policies.locator("option").all_text_contents() or [""]  # a view may have one policy
         names = names[: size(small=1, whole=None)]  # each plays the words as fast as they are computed, some seconds
         for slots in size(small=("",), whole=("", "End")):

@@ -104,12 +104,12 @@ def on_the_card(found: OnCard, *, height: int = 270) -> go.Figure:
         one = parts.trace([ratio(row) for row in rows], range(len(rows)), name)
         data.append(one | {"mode": "markers", "marker": look, "cliponaxis": False, "hoverinfo": "name+x"})
     signs = {"circle": "●", "line-ns": "❙", "diamond-open": "◇"}
-    words = {"time": "time, recorded", "pairs": "pairs of attention",
+    words = {"time": "time", "pairs": "attention pairs",
              "tokens": "tokens read" if found.kind in (DECODES, DECODE_STEP) else "tokens computed"}  # fmt: skip
     key = "   ".join(f'<span style="color:{parts.INKS[colour]}">{signs[symbol]}</span> {words[name]}'
                      for name, colour, symbol, _ in marks)  # fmt: skip
     layout: Part = {
-        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 130},
+        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 130, "t": 44},
         "xaxis": {"type": "log", "range": [log10(0.85), log10(40)], "tickvals": TIMES,
                   "ticktext": [f"{tick}" for tick in TIMES], "title": {"text": "times the packed batch"}},
         "yaxis": {"range": [len(rows) - 0.4, -0.6], "tickvals": list(range(len(rows))), "ticktext": rows, "ticks": "",
