@@ -104,7 +104,7 @@ def on_the_card(found: OnCard, *, height: int = 270) -> go.Figure:
         one = parts.trace([ratio(row) for row in rows], range(len(rows)), name)
         data.append(one | {"mode": "markers", "marker": look, "cliponaxis": False, "hoverinfo": "name+x"})
     signs = {"circle": "●", "line-ns": "❙", "diamond-open": "◇"}
-    words = {"time": "time", "pairs": "attention pairs",
+    words = {"time": "time", "pairs": "pairs",
              "tokens": "tokens read" if found.kind in (DECODES, DECODE_STEP) else "tokens computed"}  # fmt: skip
     key = "   ".join(f'<span style="color:{parts.INKS[colour]}">{signs[symbol]}</span> {words[name]}'
                      for name, colour, symbol, _ in marks)  # fmt: skip
