@@ -109,7 +109,7 @@ def on_the_card(found: OnCard, *, height: int = 270) -> go.Figure:
     key = "   ".join(f'<span style="color:{parts.INKS[colour]}">{signs[symbol]}</span> {words[name]}'
                      for name, colour, symbol, _ in marks)  # fmt: skip
     layout: Part = {
-        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 130, "t": 44},
+        "template": theme.TEMPLATE, "height": height, "margin": parts.MARGIN | {"l": 130},
         "xaxis": {"type": "log", "range": [log10(0.85), log10(40)], "tickvals": TIMES,
                   "ticktext": [f"{tick}" for tick in TIMES], "title": {"text": "times the packed batch"}},
         "yaxis": {"range": [len(rows) - 0.4, -0.6], "tickvals": list(range(len(rows))), "ticktext": rows, "ticks": "",
