@@ -23,23 +23,30 @@ def value_typed(value: Any) -> Any:
     return value if number is None or not number.is_integer() else int(number)
 
 
+def the_flag(answer: Any, example: str = '{"--flag": 1}') -> tuple[str, Any]:
+    """The one flag of an answer {flag: value} and its value, both as they are typed; None stands for not chosen.
+
+    Raises NotImplementedError if nothing is filled in, and ValueError for anything but one flag.
+    """
+    if not isinstance(answer, Mapping):
+        raise ValueError(f"give a dictionary with one flag and its value, such as {example}")
+    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
+    if not flags:
+        raise NotImplementedError("no flag is chosen yet")
+    if len(flags) > 1:
+        raise ValueError("choose one flag")
+    ((flag, value),) = flags.items()
+    return flag, value
+
+
 def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
     """What of an answer {flag: value} is compared: the flag, and its value if the flag is `right`.
 
-    A wrong flag has one hint, whatever its value. What is returned raises NotImplementedError if nothing is filled
-    in, and ValueError for anything but one flag.
+    A wrong flag has one hint, whatever its value. What is returned raises as `the_flag` does.
     """
 
     def choice(answer: Any) -> dict[str, Any]:
-        if not isinstance(answer, Mapping):
-            raise ValueError('give a dictionary with one flag and its value, such as {"--flag": 1}')
-        chosen = {flag: value for flag, value in answer.items() if value is not None}
-        if not chosen:
-            raise NotImplementedError("no flag is chosen yet")
-        if len(chosen) > 1:
-            raise ValueError("choose one flag")
-        ((flag, value),) = chosen.items()
-        name = flag_typed(flag)
-        return {"flag": name, "value": value_typed(value) if name == right else 0}
+        name, value = the_flag(answer)
+        return {"flag": name, "value": value if name == right else 0}
 
     return choice

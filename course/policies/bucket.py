@@ -15,16 +15,13 @@ from course.policies.waiting import Waiting
 SLOWEST = 1e-3  # tokens/s: below it a bucket lets nobody through within a day
 
 
-@registered("bucket")
-class Bucket(Continuous):
-    """A request waits at the gateway until the bucket of its tenant holds what it costs, even if the card is idle.
+class TokenBuckets(Continuous):
+    """Continuous batching with a bucket of tokens for each tenant; what an empty one means is a subclass's matter.
 
-    A bucket starts full, fills by `tokens_per_second` up to `burst` tokens, and pays for its tenant's requests in order
-    of arrival. A request costs its prompt and what its `guess` says of the answer: a gateway knows no more. Behind the
-    gateway, who passed first is admitted first. Whose request it is: `by_key.tenant_of`.
+    A bucket starts full, and fills by `tokens_per_second` up to `burst` tokens. A request costs its prompt and what its
+    `guess` says of the answer: a gateway knows no more. Whose request it is: `by_key.tenant_of`.
 
-    Raises ValueError as Continuous does, for a rate below 0.001, and while serving for a request that costs more than
-    `burst`: no bucket would ever let it through.
+    Raises ValueError as Continuous does, for a rate below 0.001 and a bucket of less than a token.
     """
 
     def __init__(
@@ -54,9 +51,34 @@ class Bucket(Continuous):
         return copied(made)
 
     def begin(self) -> None:
-        """All buckets are full, and nobody has passed."""
+        """All buckets are full."""
         self.level: dict[Hashable, tuple[float, float]] = {}
         """Of each tenant: tokens left when its last request passed, and when that was [s]."""
+
+    def cost(self, request: Request) -> float:
+        """Tokens that it takes from its tenant's bucket."""
+        return request.prompt_tokens + (request.guess or 0)
+
+    def left(self, request: Request, now: float) -> float:
+        """Tokens in its tenant's bucket now [s]."""
+        left, then = self.level.get(tenant_of(request), (self.burst, now))
+        return min(self.burst, left + self.tokens_per_second * (now - then))
+
+
+@registered("bucket")
+class Bucket(TokenBuckets):
+    """A request waits at the gateway until the bucket of its tenant holds what it costs, even if the card is idle.
+
+    It pays for its tenant's requests in order of arrival; behind the gateway, who passed first is admitted first. See
+    TokenBuckets.
+
+    Raises ValueError as TokenBuckets does, and while serving for a request that costs more than `burst`: no bucket
+    would ever let it through.
+    """
+
+    def begin(self) -> None:
+        """All buckets are full, and nobody has passed."""
+        super().begin()
         self.passed: dict[int, float] = {}
         """When each request passes [s], by its index."""
         self.times: list[float] = []
@@ -66,15 +88,14 @@ class Bucket(Continuous):
         known = self.passed.get(request.index)
         if known is not None:
             return known
-        tenant, cost = tenant_of(request), request.prompt_tokens + (request.guess or 0)
+        tenant, cost = tenant_of(request), self.cost(request)
         if cost > self.burst:
             raise ValueError(
                 f"request {request.index} of {settings.quote(tenant)} costs {cost:g} tokens, and a full bucket holds "
                 f"{self.burst:g}: it would never pass; raise burst, or refuse such requests"
             )
-        left, then = self.level.get(tenant, (self.burst, request.arrival))
-        now = max(then, request.arrival)
-        left = min(self.burst, left + self.tokens_per_second * (now - then))
+        now = max(self.level.get(tenant, (0.0, request.arrival))[1], request.arrival)
+        left = self.left(request, now)
         now += max(0.0, cost - left) / self.tokens_per_second
         self.level[tenant] = max(left, cost) - cost, now
         self.passed[request.index] = now

@@ -1,11 +1,10 @@
 """Lab 06's decision: a flag of one of two engines, tried in the simulator, and the log that it starts from."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from course.exercises.decision import flag_typed, value_typed
+from course.exercises.decision import the_flag
 from course.lessons.lab06.two_orders import FIRST, MIXED, PROMPT, RATE, SLOTS, Served, served
 
 CHUNK, RUNNING, VLLM = "--chunked-prefill-size", "--max-running-requests", "--max-num-batched-tokens"
@@ -32,14 +31,7 @@ def kept_twin(answer: Any) -> str:
 
 
 def _kept(answer: Any, gap: float, ttft: float) -> str:
-    if not isinstance(answer, Mapping):
-        raise ValueError(f"give a dictionary with one flag and its value, such as {{{CHUNK!r}: 512}}")
-    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
-    if not flags:
-        raise NotImplementedError("no flag is chosen yet")
-    if len(flags) > 1:
-        raise ValueError("choose one flag")
-    ((flag, value),) = flags.items()
+    flag, value = the_flag(answer, f"{{{CHUNK!r}: 512}}")
     if flag == RUNNING:
         return "slots are no limit here"
     if flag == MIX:

@@ -131,8 +131,8 @@ def launches(recorded: Mapping[str, float], card: str, here: Here, *, height: in
             "type": "bar", "orientation": "h", "name": "time", "y": rows, "x": theme.round_digits(long, 4),
             "width": 0.6, "hoverinfo": "x", "marker": {"color": theme.COLOURS[colour]},
         } | parts.place(panel))  # fmt: skip
-        if times:
-            factors = [f"{times[row] / times[PACKED]:.2f} times" if PACKED in times else "" for row in rows]
+        if PACKED in times:  # the others are measured before it
+            factors = [f"{times[row] / times[PACKED]:.2f} times" for row in rows]
             data.append(parts.words(long, [], factors, [theme.INK] * len(rows), panel, corner="middle right")
                         | {"y": rows})  # fmt: skip
         heads.append(parts.heading(panel, head))

@@ -66,7 +66,7 @@ def rows(found: Launched) -> list[tuple[str, ...]]:
     """Seconds of each layout, and times the packed one."""
     columns = [(recording().card, found.recorded.times)]
     if found.here.times:
-        columns.append((found.here.where, found.here.times))
+        columns.append((f"measured: {found.here.where}", found.here.times))
     table: list[tuple[str, ...]] = [("", *(name for where, _ in columns for name in (where, "times packed")))]
     for layout in LAYOUTS:
         table.append((layout, *(cell for _, times in columns for cell in _cells(times, layout))))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from course.exercises.decision import flag_typed, value_typed
+from course.exercises.decision import the_flag
 from course.lessons.lab12 import who_waits
 from course.lessons.lab12.recorded import LARGE, SMALL
 from course.lessons.lab12.who_waits import AFTER, DURING, GRAPH, LAUNCHES, Waits
@@ -35,14 +34,7 @@ def with_flag(flag: str, model: str = LARGE, plan_ms: float = who_waits.PLAN_MS)
 
 
 def _kept(answer: Any, model: str, plan_ms: float, goal_ms: float) -> str:
-    if not isinstance(answer, Mapping):
-        raise ValueError(f"give a dictionary with one flag and its value, such as {{{SLOTS!r}: 16}}")
-    flags = {flag_typed(flag): value_typed(value) for flag, value in answer.items() if value is not None}
-    if not flags:
-        raise NotImplementedError("no flag is chosen yet")
-    if len(flags) > 1:
-        raise ValueError("choose one flag")
-    ((flag, value),) = flags.items()
+    flag, value = the_flag(answer, f"{{{SLOTS!r}: 16}}")
     if flag not in (ASYNC, GRAPHS, SLOTS):
         raise ValueError(f"{flag} is none of the flags of the question: choose {ASYNC}, {GRAPHS} or {SLOTS}")
     if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (flag == ASYNC and value > 1):

@@ -10,7 +10,10 @@ INTAKE, ANSWER, PLAIN, RUN, STEPS = (
 )
 LOOP, PASSES, LIVES, TIGHT = (f"course/engine/fast/{name}.py" for name in ("loop", "passes", "lives", "tight"))
 LIMIT = "course/policies/rate_limit.py"
-SWAP, LEAVING = "course/memory/swap_pool.py", ("tests/engine/test_leaving.py", "tests/engine/test_cancel.py")
+SWAP, LEAVING = (
+    "course/memory/swap_pool.py",
+    ("tests/engine/test_leaving.py", "tests/engine/test_coming_again.py", "tests/engine/test_cancel.py"),
+)
 OF_FLEETS = ("tests/engine/test_fleet.py",)
 ARRIVALS, TRANSFORMS, METRICS = (
     "course/engine/arrivals.py", "course/workload/transforms.py", "course/engine/metrics.py"
@@ -62,7 +65,13 @@ MUTANTS = (
         LIMIT, "max(1, math.ceil(missing / self.tokens_per_second))", "missing / self.tokens_per_second", TERM, LEAVING
     ),
     Mutant(LIMIT, "missing > 1e-9 * cost", "missing > 1", TERM, LEAVING),
-    Mutant(LIMIT, "self.level[tenant] = left - cost, now", "self.level[tenant] = left, now", TERM, LEAVING),
+    Mutant(
+        LIMIT,
+        "self.level[tenant_of(request)] = left - cost, now",
+        "self.level[tenant_of(request)] = left, now",
+        TERM,
+        LEAVING,
+    ),
     Mutant(LOOP, "elif not rejects:", "else:", TERM, LEAVING),
     Mutant(PASSES, "stop = min(stop, self.next_leave)", "pass", TERM, LEAVING),
     Mutant(PASSES, "and (not self.impatient or self.next_leave > now)", "and True", TERM, LEAVING),
