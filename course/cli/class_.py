@@ -74,7 +74,7 @@ def _plain(value: Any) -> Any:
 
 
 def _as_text(count: "ClassCount") -> list[str]:
-    lines = [f"{count.learners} learners."]
+    lines = [f"{count.learners} learner{'s' * (count.learners != 1)}."]
     if len(count.versions) > 1:
         lines.append(f"Versions of the course: {_listed(count.versions)}.")
     for number, lab in sorted(count.labs.items()):
