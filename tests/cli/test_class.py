@@ -256,7 +256,7 @@ def test_what_is_no_file_of_json_is_named_too(content: Any, said: str, tmp_path:
         path.write_bytes(content)
     (tmp_path / "good.json").write_text(json.dumps(GOOD))
     result = call("class", path, tmp_path / "good.json")
-    assert result.exit_code == 0 and said in result.stderr and "1 learners." in result.stdout
+    assert result.exit_code == 0 and said in result.stderr and "1 learner." in result.stdout
 
 
 def test_a_copy_counts_once_and_is_named(tmp_path: Path) -> None:
