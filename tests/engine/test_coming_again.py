@@ -10,6 +10,7 @@ from course.engine.answer import Broken
 from course.engine.plain import PlainEngine
 from course.engine.serving import Engine
 from course.policies import Request, Schedule
+from course.policies.waiting import FEW
 from tests.engine.test_leaving import ALL, SECOND
 from tests.helpers.own_policies import Own
 
@@ -62,26 +63,27 @@ def test_who_comes_again_for_ever_is_noticed():
 
 
 class AgainThenShortest(policies.ShortestFirst):
-    """The shortest answer first; each that comes is told once to come again after 1.5 s."""
+    """The shortest answer first; the three shortest are told once to come again after 1.5 s."""
 
     def __init__(self):
         super().__init__(1, 64, by="guess")
         self.told = set()
 
     def schedule(self, state):
-        new = [request for request in state.waiting if request.index and request.index not in self.told]
-        self.told |= {request.index for request in new}
         there = super().schedule(state)  # they have been sorted with the others
+        new = [request for request in state.waiting if request.guess <= 3 and request.index not in self.told]
+        self.told |= {request.index for request in new}
         return Schedule(reject=dict.fromkeys(new, 1.5)) if new else there
 
 
 def test_who_comes_again_is_sorted_anew():
-    """One slot, steps of a second: 0 has it until 5 s. All others are back by 1.5 s, and go by their length."""
-    load = Workload([0.0] * 5, [2] * 5, [5, 4, 1, 3, 2], guess=[5, 4, 1, 3, 2])
+    """One slot, steps of a second. Without the three shortest the next one begins; then they are back, and first."""
+    long = np.array([*range(2 * FEW, 0, -1)])  # more than are sorted anew each time
+    load = Workload([0.0] * len(long), [2] * len(long), long, guess=long)
     for how in ALL:
         run = how(load, AgainThenShortest(), SECOND)
-        assert run.outcome.tolist() == ["answered"] * 5
-        assert np.argsort(run.ttft).tolist() == [0, 2, 4, 3, 1]
+        assert run.outcome.tolist() == ["answered"] * len(long)
+        assert long[np.argsort(run.ttft)].tolist() == [4, 1, 2, 3, *range(5, 2 * FEW + 1)]
 
 
 def test_who_had_a_slot_is_not_told_to_come_again():
