@@ -15,6 +15,7 @@
 #define SHUFFLE(value, lane) shim::exchange(value, lane, __LINE__)
 #define ANY_LANE(condition) shim::any_lane(condition, __LINE__)
 #define SYNC_LANES() shim::sync_lanes(__LINE__)
+#define COUNT_THREADS(condition) shim::count_threads(condition, __LINE__)
 #define ATOMIC_ADD(pointer, value) shim::add(pointer, value)
 #define FENCE()
 #define DEVICE static inline
@@ -24,6 +25,7 @@
 #define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define FENCE() __threadfence()
+#define COUNT_THREADS(condition) __syncthreads_count(condition)  // of the block, a barrier too
 #define DEVICE __device__ __forceinline__
 
 #if defined(__HIP__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)

@@ -1,0 +1,143 @@
+"""One token of each row of logits, drawn by temperature, top-k and top-p, without sorting on the device.
+
+What is left of a row is what `course.lm.sampling` leaves, but for equal logits: at the edge of top-p they are left
+together here, and there in the order of ids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from course.base.settings import real, whole
+from course.gpu.ops import numbers
+from course.gpu.ops.queue import MOST_SHARED, Launch, Queue, array, multiple
+
+SLOTS = 2_048
+"""Groups of 32 loads that one thread block can add up in order (kernels/sampling.cu)."""
+OWN_SHARED = 40 * 1_024
+"""Bytes of shared memory that the kernel has beside its share of a row."""
+CLUSTERS = {16: 8, 32: 4, 10**9: 2}
+"""Blocks that have a row together, by most rows: few rows leave more of the card to each."""
+BITS = 40
+"""Chances are whole numbers of 2^-40 of the largest one where candidates are compared."""
+
+
+def settings(
+    rows: int, *, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, draws: Any = 0.0, columns: int
+) -> np.ndarray:
+    """What `prepare` takes of each row, float32 (rows, 4); one number for all rows, or one a row.
+
+    temperature 0 takes the most likely token, the first of equal ones; top_k 0 and top_p 1 leave all. draws: in
+    [0, 1). Raises ValueError for a value that is none of these.
+    """
+    found = np.empty((rows, 4), np.float32)
+    every = [np.broadcast_to(np.asarray(value), (rows,)) for value in (temperature, top_k, top_p, draws)]
+    for row, (heat, most, share, draw) in enumerate(zip(*every, strict=True)):
+        heat, share = real("temperature", heat.item(), low=0, high=100), real("top_p", share.item(), low=0, high=1)
+        most, draw = whole("top_k", most.item(), low=0), real("draws", draw.item(), low=0, high=1)
+        if share == 0:
+            raise ValueError("top_p must be above 0, not 0: with it no token would be left")
+        if draw == 1:
+            raise ValueError("draws must be below 1: the draw says where in the sum of what is left the token lies")
+        if 0 < heat < 1e-3:
+            raise ValueError(f"temperature must be 0 or at least 0.001, not {heat}: 0 takes the most likely token")
+        if heat == 0:
+            heat, most, share, draw = 1.0, 1, 1.0, 0.0
+        most = 0 if most >= columns else most
+        found[row, :3] = math.log2(math.e) / heat, share, min(draw, 1 - 2.0**-24)
+        found[row, 3:].view(np.int32)[0] = most
+    return found
+
+
+def prepare(
+    queue: Queue,
+    logits: Any,
+    settings: Any,
+    out: Any,
+    how: Any,
+    *,
+    kind: str = "bf16",
+    chained: bool = False,
+    cluster: int | None = None,
+    threads: int | None = None,
+) -> Launch:
+    """logits: (rows, columns), columns a multiple of 16 bytes; settings: (rows, 4), see `settings`; out, how: (rows,).
+
+    out: the tokens, int32. how: 0 where comparing candidates was enough, else the rounds of the search, int32.
+    cluster, threads: blocks that have a row together, and threads of each; what should be fastest by default.
+    Raises ValueError for arrays that do not fit together and for rows that are too long.
+    """
+    rows, columns = (int(size) for size in logits.shape)
+    wide = multiple("columns", columns, numbers.wide(kind), "16 bytes at a time") // numbers.wide(kind)
+    array("logits", logits, (rows, columns), kind)
+    array("settings", settings, (rows, 4), np.float32)
+    array("out", out, (rows,), np.int32)
+    array("how", how, (rows,), np.int32)
+    if queue.plain:
+
+        def run() -> None:
+            out[...], how[...] = twin(logits, settings, kind), 0
+
+        return run
+    most = queue.largest_cluster
+    if cluster is None:
+        cluster = min(most, next(size for up_to, size in CLUSTERS.items() if rows <= up_to))
+    if whole("cluster", cluster, high=16) > most:
+        raise ValueError(f"cluster must be at most {most} on {queue.device.name}, not {cluster}")
+    threads = multiple("threads", threads or (1_024 if most > 1 else 512), 32, "whole groups of lanes")
+    share = -(-wide // cluster)
+    if share > SLOTS * 32:
+        raise ValueError(f"columns must be at most {SLOTS * 32 * cluster * numbers.wide(kind):,}, not {columns:,}")
+    held = queue.tensor_cores and 16 * share + OWN_SHARED <= MOST_SHARED
+    kernel = queue.kernel("sampling", kind, CLUSTER=cluster, THREADS=threads, HELD=int(held))
+    args = (logits, settings, out, how, columns)
+    return queue.prepare(
+        kernel, (rows * cluster,), threads, args, shared_bytes=16 * share if held else 0, chained=chained
+    )
+
+
+def twin(logits: np.ndarray, settings: np.ndarray, kind: str) -> np.ndarray:
+    """The kernel in NumPy: float32 chances as whole numbers, whose sums have no rounding."""
+    tokens = np.zeros(len(logits), np.int32)
+    lowest = -65_504.0 if kind == "fp16" else float.fromhex("-0x1.fcp127")
+    for row, (values, setting) in enumerate(zip(numbers.decode(logits, kind), settings, strict=True)):
+        values = np.clip(np.where(np.isnan(values), lowest, values), lowest, -lowest)
+        with np.errstate(over="ignore"):
+            chances = np.exp2((values - values.max()) * setting[0])
+        weights = (chances.astype(np.float64) * 2.0**BITS).astype(np.int64)
+        left = np.where(_left(values, weights, setting), weights, 0)
+        sums = left.cumsum()
+        target = min(int(float(setting[2]) * float(sums[-1])), int(sums[-1]) - 1)
+        tokens[row] = np.searchsorted(sums, target, side="right")
+    return tokens
+
+
+def reference(logits: np.ndarray, settings: np.ndarray, kind: str) -> np.ndarray:
+    """The chance of each token in float64, (rows, columns), from the numbers as they are stored."""
+    found = np.zeros(logits.shape)
+    for row, (values, setting) in enumerate(zip(numbers.decode(logits, kind).astype(float), settings, strict=True)):
+        chances = np.exp2((values - values.max()) * float(setting[0]))
+        left = np.where(_left(values, chances, setting), chances, 0.0)
+        found[row] = left / left.sum()
+    return found
+
+
+def _left(values: np.ndarray, weights: np.ndarray, setting: Sequence[Any]) -> np.ndarray:
+    """Which numbers of a row top-k, then top-p leave; equal ones together."""
+    order = np.argsort(-values, kind="stable")
+    ordered = values[order]
+    first = np.searchsorted(-ordered, -ordered, side="left")  # the first place of those that are equal
+    left = np.ones(len(values), bool)
+    most, share = int(np.asarray(setting, np.float32)[3:].view(np.int32)[0]), float(setting[1])
+    if most:
+        left &= first < most
+    if share < 1:
+        before = np.concatenate([[0], weights[order].cumsum()])
+        left &= before[first] < share * before[left.sum()]
+    found = np.empty(len(values), bool)
+    found[order] = left
+    return found

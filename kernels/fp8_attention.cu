@@ -1,0 +1,365 @@
+// Attention of one new token a sequence over a paged KV cache of 8-bit numbers (e4m3), each head with a scale of its own.
+//
+//   out[s, h] = v_scale sum over t of softmax_t(scale k_scale q[s, h] . k[t]) v[t],   t = the tokens of sequence s
+//
+// k_cache, v_cache: [blocks][KV_HEADS][16][HEAD_DIM] bytes. scales: [2][KV_HEADS], of keys and of values. All else, and
+// the launch, is as in decode_attention.cu: items of work, whose sums the last of a sequence to finish adds up.
+//
+// e4m3 is a sign, 4 bits of exponent and 3 of mantissa: every number is one of fp16, too. So both products are of fp16,
+// whatever q and out hold. -DTENSOR=1 computes with tensor cores, for heads of 128 numbers.
+#ifndef HEAD_DIM
+#define HEAD_DIM 128
+#endif
+#ifndef G
+#define G 4
+#endif
+#ifndef KV_HEADS
+#define KV_HEADS 8
+#endif
+#ifndef WARPS
+#define WARPS 4
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1
+#endif
+#ifndef TENSOR
+#define TENSOR 0
+#endif
+#ifndef AT_ONCE
+#define AT_ONCE 1  // blocks of 16 tokens that a warp has under way, with tensor cores
+#endif
+#define BLOCK 16
+#define THREADS (WARPS * LANES)
+#define QUADS (HEAD_DIM / 4)  // float4s a row of sums
+#define LOWEST -1e30f         // stands for minus infinity where differences are taken
+
+// Two e4m3 numbers as two fp16 numbers, which are UNIT times too small where there is no instruction for it: shifted by
+// 7 bits, an exponent that counts from 7 is one that counts from 15.
+#if !defined(CPU_SHIM) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define UNIT 1.0f
+DEVICE bits32 halves(bits32 two) {
+    bits32 both;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"((bits16)two));
+    return both;
+}
+#else
+#define UNIT 256.0f
+DEVICE bits32 halves(bits32 two) {
+    const bits32 apart = (two & 0xffu) | (two & 0xff00u) << 8;
+    return (apart & 0x007f007fu) << 7 | (apart & 0x00800080u) << 8;
+}
+#endif
+
+DEVICE void store(element* out, int sequence, int head, int quad, float4 v) {
+    element* to = out + ((long long)sequence * KV_HEADS * G + head) * HEAD_DIM + 4 * quad;
+#if ELEMENT == 2
+    *(float4*)to = v;
+#else
+    uint2 both;
+    both.x = pair(v.x, v.y);
+    both.y = pair(v.z, v.w);
+    *(uint2*)to = both;
+#endif
+}
+
+#if TENSOR && !HAS_MMA
+#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
+#endif
+#if TENSOR && HEAD_DIM != 128
+#error "the form with tensor cores is for heads of 128 numbers: compile with -DTENSOR=0"
+#endif
+#if TENSOR && HAS_MMA
+#if defined(CPU_SHIM)
+DEVICE float low_half(bits32 pair) { return from_fp16((bits16)(pair & 0xffffu)); }
+DEVICE float high_half(bits32 pair) { return from_fp16((bits16)(pair >> 16)); }
+DEVICE bits32 half_pair(float first, float second) { return to_fp16(first) | (bits32)to_fp16(second) << 16; }
+DEVICE void multiply(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
+    const bits32 mine[6] = {a0, a1, a2, a3, b0, b1};
+    shim::mma(c, mine, low_half, high_half, 0);
+}
+#define MIX_LOW(a, b) (((a) & 0xffu) | ((b) & 0xffu) << 8 | ((a) & 0xff00u) << 8 | ((b) & 0xff00u) << 16)
+#define MIX_HIGH(a, b) MIX_LOW((a) >> 16, (b) >> 16)
+#else
+DEVICE bits32 half_pair(float first, float second) {
+    bits32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
+}
+DEVICE void multiply(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+// The bytes of two words by turns: of their low halves, and of their high ones.
+#define MIX_LOW(a, b) __byte_perm(a, b, 0x5140)
+#define MIX_HIGH(a, b) __byte_perm(a, b, 0x7362)
+#endif
+// A 16 x 8 product of what 16 bytes of a lane hold of keys: b of four steps of 16 in k.
+DEVICE void score(float* s, const bits32* query, uint4 keys) {
+    multiply(s, query[0], 0, query[1], 0, halves(keys.x), halves(keys.x >> 16));
+    multiply(s, query[2], 0, query[3], 0, halves(keys.y), halves(keys.y >> 16));
+    multiply(s, query[4], 0, query[5], 0, halves(keys.z), halves(keys.z >> 16));
+    multiply(s, query[6], 0, query[7], 0, halves(keys.w), halves(keys.w >> 16));
+}
+// Four dimensions of four tokens of values times their shares.
+DEVICE void add_values(float (*sum)[4], bits32 v0, bits32 v1, bits32 v2, bits32 v3, bits32 near, bits32 far) {
+    const bits32 a = MIX_LOW(v0, v1), b = MIX_LOW(v2, v3), c = MIX_HIGH(v0, v1), d = MIX_HIGH(v2, v3);
+    multiply(sum[0], halves(a), halves(a >> 16), halves(b), halves(b >> 16), near, far);
+    multiply(sum[1], halves(c), halves(c >> 16), halves(d), halves(d >> 16), near, far);
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+fp8_attention(const element* q, const unsigned char* k_cache, const unsigned char* v_cache, const float* scales,
+              const int* table, const int* lengths, const int* items, const int* spans, element* out, float* sums,
+              float2* weights, unsigned* counters, int max_blocks, float scale) {
+    __shared__ float4 part[WARPS][G * QUADS];
+    __shared__ float part_most[WARPS][G], part_weight[WARPS][G];
+    __shared__ int last;
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
+    const int item = blockIdx.x, kv = blockIdx.y;
+    const int sequence = items[3 * item], first = items[3 * item + 1], blocks = items[3 * item + 2];
+    START_NEXT();
+    AWAIT_PREVIOUS();
+    if (blocks == 0) return;
+    const int length = lengths[sequence], mine_blocks = (blocks - warp + WARPS - 1) / WARPS;  // of this warp
+    const int* mine = table + (long long)sequence * max_blocks + first + warp;
+    const int span = spans[2 * sequence + 1];
+    const float k_scale = scales[kv] * scale * UNIT, v_scale = scales[KV_HEADS + kv] * UNIT;
+
+    // Block numbers come 32 at a time, one a lane. `end`: the last valid token of the block.
+    int ahead = 0;
+#define FIND_BLOCK(n, at, end)                                                                                    \
+    {                                                                                                             \
+        if ((n) % LANES == 0) ahead = (n) + lane < mine_blocks ? mine[((n) + lane) * WARPS] : 0;                  \
+        at = ((long long)SHUFFLE(ahead, (n) % LANES) * KV_HEADS + kv) * BLOCK * HEAD_DIM;                         \
+        end = length - 1 - BLOCK * (first + warp + (n) * WARPS);                                                  \
+        if (end >= BLOCK) end = BLOCK - 1;                                                                        \
+        if ((n) >= mine_blocks) end = -1;                                                                         \
+    }
+
+#if !TENSOR
+    // A token is spread over SPREAD lanes, 8 numbers each.
+#define SPREAD (HEAD_DIM / 8)
+#define TOKENS (LANES / SPREAD)
+    const int group = lane / SPREAD, place = lane % SPREAD;
+    float query[G][8], sum[G][8], most[G], weight[G];
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+        most[g] = LOWEST, weight[g] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            query[g][i] = to_float(q[((long long)(sequence * KV_HEADS + kv) * G + g) * HEAD_DIM + 8 * place + i]) * (k_scale * (256.0f / UNIT));
+            sum[g][i] = 0.0f;
+        }
+    }
+    for (int n = 0; n < mine_blocks; ++n) {
+        long long at;
+        int end;
+        FIND_BLOCK(n, at, end)
+#pragma unroll 2
+        for (int from = 0; from < BLOCK; from += TOKENS) {
+            const int token = from + group, there = token < end ? token : end;
+            const uint2 keys = ((const uint2*)(k_cache + at))[there * SPREAD + place];
+            const uint2 values = ((const uint2*)(v_cache + at))[there * SPREAD + place];
+#define NUMBER(words, i) \
+    from_fp16((bits16)(((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x7fu) << 7 | ((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x80u) << 8))
+            float f[8];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) f[i] = NUMBER(keys, i);
+            float share[G];
+#pragma unroll
+            for (int g = 0; g < G; ++g) {
+                float dot = 0.0f;
+#pragma unroll
+                for (int i = 0; i < 8; ++i) dot += query[g][i] * f[i];
+#pragma unroll
+                for (int mask = 1; mask < SPREAD; mask *= 2) dot += SHUFFLE_XOR(dot, mask);
+                if (token > end) dot = LOWEST;
+                const float top = fmaxf(most[g], dot), shrink = EXP2(most[g] - top);
+                share[g] = token > end ? 0.0f : EXP2(dot - top);
+                most[g] = top;
+                weight[g] = weight[g] * shrink + share[g];
+#pragma unroll
+                for (int i = 0; i < 8; ++i) sum[g][i] *= shrink;
+            }
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                const float value = NUMBER(values, i) * (256.0f / UNIT);
+#pragma unroll
+                for (int g = 0; g < G; ++g) sum[g][i] += share[g] * value;
+            }
+        }
+    }
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+        float top = most[g];
+#pragma unroll
+        for (int mask = SPREAD; mask < LANES; mask *= 2) top = fmaxf(top, SHUFFLE_XOR(top, mask));
+        const float shrink = EXP2(most[g] - top);
+        weight[g] *= shrink;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) sum[g][i] *= shrink;
+#pragma unroll
+        for (int mask = SPREAD; mask < LANES; mask *= 2) {
+            weight[g] += SHUFFLE_XOR(weight[g], mask);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) sum[g][i] += SHUFFLE_XOR(sum[g][i], mask);
+        }
+        if (group == 0) {
+            part[warp][g * QUADS + 2 * place] = make_float4(sum[g][0], sum[g][1], sum[g][2], sum[g][3]);
+            part[warp][g * QUADS + 2 * place + 1] = make_float4(sum[g][4], sum[g][5], sum[g][6], sum[g][7]);
+        }
+        if (lane == 0) part_most[warp][g] = top, part_weight[warp][g] = weight[g];
+    }
+
+#elif HAS_MMA
+    // As in decode_attention.cu, but 16 bytes are 16 numbers: of a key, b of four steps; of a value, 16 dimensions.
+    const int row = lane / 4, quarter = lane % 4;
+    bits32 query[2][8];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const element* from = q + ((long long)(sequence * KV_HEADS + kv) * G + row) * HEAD_DIM + 16 * (4 * i + quarter);
+#pragma unroll
+        for (int m = 0; m < 8; ++m)
+            query[i][m] = row < G ? half_pair(to_float(from[2 * m]), to_float(from[2 * m + 1])) : 0;
+    }
+    uint4 keys[AT_ONCE][2][2], values[AT_ONCE][4];
+    int valid[AT_ONCE];
+    long long places[AT_ONCE];
+#define FIND(round)             \
+    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) FIND_BLOCK((round) * AT_ONCE + b, places[b], valid[b])
+#define LOAD_KEYS()                                                                                        \
+    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) {                                                  \
+        const uint4* k = (const uint4*)(k_cache + places[b]);                                              \
+        const int end = valid[b] > 0 ? valid[b] : 0;                                                       \
+        const int upper = row < end ? row : end, lower = row + 8 < end ? row + 8 : end;                    \
+        _Pragma("unroll") for (int i = 0; i < 2; ++i) {                                                    \
+            keys[b][0][i] = LOAD_ONCE(k + upper * 8 + 4 * i + quarter);                                    \
+            keys[b][1][i] = LOAD_ONCE(k + lower * 8 + 4 * i + quarter);                                    \
+        }                                                                                                  \
+    }
+#define LOAD_VALUES()                                                                                      \
+    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) {                                                  \
+        const uint4* v = (const uint4*)(v_cache + places[b]);                                              \
+        const int end = valid[b] > 0 ? valid[b] : 0;                                                       \
+        _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                                    \
+            int token = 2 * quarter + j % 2 + j / 2 * 8;                                                   \
+            token = token < end ? token : end;                                                             \
+            values[b][j] = LOAD_ONCE(v + token * 8 + row);                                                 \
+        }                                                                                                  \
+    }
+    const int rounds = (mine_blocks + AT_ONCE - 1) / AT_ONCE;
+    if (rounds > 0) { FIND(0) LOAD_KEYS() LOAD_VALUES() }
+    float sum[8][4], most = LOWEST, weight = 0.0f;  // the weight of this lane's tokens only, until the end
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0.0f;
+    for (int round = 0; round < rounds; ++round) {
+        float s[AT_ONCE][2][4], top = LOWEST;
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; ++b)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                s[b][half][0] = s[b][half][1] = s[b][half][2] = s[b][half][3] = 0.0f;
+#pragma unroll
+                for (int i = 0; i < 2; ++i) score(s[b][half], query[i], keys[b][half][i]);
+                // Of this lane are head `row` and the tokens 8 half + 2 quarter and the next.
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    s[b][half][e] = 8 * half + 2 * quarter + e <= valid[b] ? s[b][half][e] * k_scale : LOWEST;
+                    top = fmaxf(top, s[b][half][e]);
+                }
+            }
+        if (round + 1 < rounds) { FIND(round + 1) LOAD_KEYS() }
+        top = fmaxf(top, SHUFFLE_XOR(top, 1));
+        top = fmaxf(top, SHUFFLE_XOR(top, 2));
+        if (ANY_LANE(top > most)) {
+            top = fmaxf(top, most);
+            const float shrink = EXP2(most - top);
+            most = top;
+            weight *= shrink;
+            const float even = SHUFFLE(shrink, 8 * quarter), odd = SHUFFLE(shrink, 8 * quarter + 4);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) sum[i][0] *= even, sum[i][1] *= odd, sum[i][2] *= even, sum[i][3] *= odd;
+        }
+#pragma unroll
+        for (int b = 0; b < AT_ONCE; ++b) {
+            const float p0 = EXP2(s[b][0][0] - most), p1 = EXP2(s[b][0][1] - most);
+            const float p2 = EXP2(s[b][1][0] - most), p3 = EXP2(s[b][1][1] - most);
+            weight += (p0 + p1) + (p2 + p3);
+            const bits32 near = half_pair(p0, p1), far = half_pair(p2, p3);
+            add_values(sum + 0, values[b][0].x, values[b][1].x, values[b][2].x, values[b][3].x, near, far);
+            add_values(sum + 2, values[b][0].y, values[b][1].y, values[b][2].y, values[b][3].y, near, far);
+            add_values(sum + 4, values[b][0].z, values[b][1].z, values[b][2].z, values[b][3].z, near, far);
+            add_values(sum + 6, values[b][0].w, values[b][1].w, values[b][2].w, values[b][3].w, near, far);
+        }
+        if (round + 1 < rounds) { LOAD_VALUES() }
+    }
+    weight += SHUFFLE_XOR(weight, 1);
+    weight += SHUFFLE_XOR(weight, 2);
+    if (quarter == 0 && row < G) part_most[warp][row] = most, part_weight[warp][row] = weight;
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+        if (2 * quarter + e < G) {
+            float4* to = part[warp] + (2 * quarter + e) * QUADS + 4 * row;
+#pragma unroll
+            for (int m = 0; m < 4; ++m)
+                to[m] = make_float4(sum[2 * m][e], sum[2 * m][2 + e], sum[2 * m + 1][e], sum[2 * m + 1][2 + e]);
+        }
+#endif
+    __syncthreads();
+
+    // The warps become one.
+    for (int at = thread; at < G * QUADS; at += THREADS) {
+        const int g = at / QUADS;
+        float top = LOWEST, all = 0.0f;
+        float4 whole = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) top = fmaxf(top, part_most[w][g]);
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) {
+            const float share = EXP2(part_most[w][g] - top);
+            const float4 one = part[w][at];
+            all += share * part_weight[w][g];
+            whole.x += share * one.x, whole.y += share * one.y, whole.z += share * one.z, whole.w += share * one.w;
+        }
+        if (span == 1) {
+            const float r = v_scale / all;
+            store(out, sequence, kv * G + g, at % QUADS, make_float4(r * whole.x, r * whole.y, r * whole.z, r * whole.w));
+        } else {
+            ((float4*)sums)[((long long)item * KV_HEADS + kv) * G * QUADS + at] = whole;
+            if (at % QUADS == 0) weights[((long long)item * KV_HEADS + kv) * G + g] = make_float2(top, all);
+        }
+    }
+    if (span == 1) return;
+
+    // Who comes last adds up all items of the sequence.
+    FENCE();
+    __syncthreads();
+    if (thread == 0) {
+        unsigned* counter = counters + sequence * KV_HEADS + kv;
+        last = ATOMIC_ADD(counter, 1u) == (unsigned)(span - 1);
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    if (!last) return;
+    FENCE();
+    const long long base = (long long)spans[2 * sequence] * KV_HEADS + kv;
+    for (int at = thread; at < G * QUADS; at += THREADS) {
+        const int g = at / QUADS;
+        float top = LOWEST, all = 0.0f;
+        float4 whole = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int i = 0; i < span; ++i) top = fmaxf(top, weights[(base + (long long)i * KV_HEADS) * G + g].x);
+#pragma unroll 8
+        for (int i = 0; i < span; ++i) {
+            const long long from = base + (long long)i * KV_HEADS;
+            const float2 its = weights[from * G + g];
+            const float4 one = ((const float4*)sums)[from * G * QUADS + at];
+            const float share = EXP2(its.x - top);
+            all += share * its.y;
+            whole.x += share * one.x, whole.y += share * one.y, whole.z += share * one.z, whole.w += share * one.w;
+        }
+        const float r = v_scale / all;
+        store(out, sequence, kv * G + g, at % QUADS, make_float4(r * whole.x, r * whole.y, r * whole.z, r * whole.w));
+    }
+}
