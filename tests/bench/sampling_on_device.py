@@ -92,7 +92,7 @@ def right_frequencies(on: Any) -> dict[str, Any]:
         ("k 700, p 0.8", 2048, 0.3, (700, 0.8)),
     ):
         rows, times = 1_000, 1_000 if columns == 1024 else 200
-        logits = numbers.encode(np.repeat(rng.normal(size=(1, columns)) * spread, rows, 0), "bf16")
+        logits = np.repeat(numbers.encode(rng.normal(size=(1, columns)) * spread, "bf16"), rows, 0)
         x = on.device.to_device(logits)
         out, how = (on.device.to_device(np.zeros(rows, np.int32)) for _ in range(2))
         base = sampling.settings(rows, top_k=rule[0], top_p=rule[1], columns=columns)
