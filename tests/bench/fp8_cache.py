@@ -21,7 +21,17 @@ from course.gpu.queues import queue
 HEADS, KV_HEADS, WIDTH = 32, 8, 128
 TOKEN = 2 * KV_HEADS * WIDTH * 2
 """Bytes of a token in bf16, of one layer."""
-BATCHES = ((1, 1_024), (1, 8_192), (8, 1_024), (8, 8_192), (32, 1_024), (32, 8_192), (64, 4_096), (128, 1_024), (256, 1_024))
+BATCHES = (
+    (1, 1_024),
+    (1, 8_192),
+    (8, 1_024),
+    (8, 8_192),
+    (32, 1_024),
+    (32, 8_192),
+    (64, 4_096),
+    (128, 1_024),
+    (256, 1_024),
+)
 FORMS: dict[str, dict[str, int]] = {
     "4 warps, 3": {},
     "4 warps, 4": {"resident": 4},
@@ -48,7 +58,12 @@ def right(on: Any) -> dict[str, float]:
         for size in (200, 7):
             cut = work_list.cut(lengths, size)
             attention = fp8_attention.Fp8Attention(
-                on, heads=HEADS, kv_heads=KV_HEADS, width=WIDTH, kind="fp16", **how  # type: ignore[arg-type]
+                on,
+                heads=HEADS,
+                kv_heads=KV_HEADS,
+                width=WIDTH,
+                kind="fp16",
+                **how,  # type: ignore[arg-type]
             )
             arrays = [q, k, v, scales, table, np.array(lengths, np.int32), cut.items, cut.spans]
             out = on.device.to_device(np.full(q.shape, np.nan, np.float16))
@@ -105,7 +120,8 @@ class Caches:
         fp8 = isinstance(attention, fp8_attention.Fp8Attention)
         caches = (self.k8, self.v8, self.scales) if fp8 else (self.k, self.v)
         one_round = [
-            attention.prepare(self.q, *caches, table, self.there, items, spans, self.out, **how) for table in self.tables
+            attention.prepare(self.q, *caches, table, self.there, items, spans, self.out, **how)
+            for table in self.tables
         ]
         launches = one_round * max(1, -(-8 // len(one_round)))
         launches[0]()
@@ -135,7 +151,9 @@ def main() -> None:
                 times[f"fp8 {name}, {cut}"] = caches.seconds(attention, cut)
         found["times"][f"{sequences} x {tokens}"] = times
         best = {
-            kind: min((seconds, name) for name, seconds in times.items() if name.startswith(kind) and seconds == seconds)
+            kind: min(
+                (seconds, name) for name, seconds in times.items() if name.startswith(kind) and seconds == seconds
+            )
             for kind in ("bf16", "fp8")
         }
         planned, megabytes = times["bf16 as planned"], sequences * tokens * TOKEN / 1e6

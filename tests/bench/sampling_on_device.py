@@ -45,7 +45,9 @@ class Draws:
         launches[0]()
         self.on.wait()
         graph = self.on.captured(launches, there)
-        return float(np.median(self.on.seconds(graph, 7))) / len(launches), float(self.on.device.to_numpy(self.how).mean())
+        return float(np.median(self.on.seconds(graph, 7))) / len(launches), float(
+            self.on.device.to_numpy(self.how).mean()
+        )
 
 
 def right_tokens(on: Any, base: Any) -> dict[str, Any]:
@@ -76,7 +78,11 @@ def right_tokens(on: Any, base: Any) -> dict[str, Any]:
                 if 0 <= tokens[r] < columns and chances[r, tokens[r]] > 0 else 9.0
                 for r in other
             ]  # fmt: skip
-            found[f"{name} {form}"] = {"other": len(other), "of": rows, "furthest from an edge": max(apart, default=0.0)}
+            found[f"{name} {form}"] = {
+                "other": len(other),
+                "of": rows,
+                "furthest from an edge": max(apart, default=0.0),
+            }
     return found
 
 
@@ -126,7 +132,10 @@ def others(base: Any) -> dict[str, Any]:
     found = {}
     for rows in ROWS:
         x = torch.as_tensor(base[:rows], device="cuda").view(torch.bfloat16)
-        for name, call in (("topk", lambda x=x: torch.topk(x, 50)), ("sort", lambda x=x: torch.sort(x, descending=True))):
+        for name, call in (
+            ("topk", lambda x=x: torch.topk(x, 50)),
+            ("sort", lambda x=x: torch.sort(x, descending=True)),
+        ):
             call()
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
@@ -166,7 +175,12 @@ def main() -> None:
                           if key.startswith(f"{spread} | {rule} | {rows} | "))
                 for rule in RULES
             }  # fmt: skip
-            print(spread, rows, {rule: f"{us:.1f} {form} r{how:.1f}" for rule, (us, form, how) in line.items()}, flush=True)
+            print(
+                spread,
+                rows,
+                {rule: f"{us:.1f} {form} r{how:.1f}" for rule, (us, form, how) in line.items()},
+                flush=True,
+            )
     with open(sys.argv[1], "w") as file:
         json.dump(found, file, indent=1)
 

@@ -1,4 +1,4 @@
-"""Attention of one new token a sequence over a paged KV cache of 8-bit numbers, each KV head with a scale of its own."""
+"""Attention of one new token a sequence over a paged KV cache of 8-bit numbers, with a scale for each KV head."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Fp8Attention:
         *,
         chained: bool = False,
     ) -> Launch:
-        """q, out: (sequences, heads, width). caches: (blocks, KV heads, 16, width) uint8. scales: (2, KV heads) float32.
+        """q, out: (sequences, heads, width). caches: (blocks, KV heads, 16, width) uint8.
 
-        table: (sequences, max_blocks) int32. lengths: (sequences,) int32, the new token included. items, spans: as
+        scales: (2, KV heads) float32, of keys and of values. table: (sequences, max_blocks) int32. lengths: (sequences,) int32, the new token included. items, spans: as
         `work_list.cut` makes them. Raises ValueError for arrays that do not fit together.
         """
         sequences, places = int(q.shape[0]), int(items.shape[0])

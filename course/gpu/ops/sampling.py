@@ -7,12 +7,12 @@ together here, and there in the order of ids.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from course.base.settings import real, whole
+from course.base.settings import quote, whole
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import MOST_SHARED, Launch, Queue, array, multiple
 
@@ -34,23 +34,29 @@ def settings(
     temperature 0 takes the most likely token, the first of equal ones; top_k 0 and top_p 1 leave all. draws: in
     [0, 1). Raises ValueError for a value that is none of these.
     """
+    heat = _each("temperature", temperature, rows, "0 or 0.001 to 100", lambda x: (x == 0) | ((x >= 1e-3) & (x <= 100)))
+    share = _each("top_p", top_p, rows, "above 0 and at most 1", lambda x: (x > 0) & (x <= 1))
+    most = _each("top_k", top_k, rows, "a whole number from 0", lambda x: (x >= 0) & (x < 2**31) & (x == np.floor(x)))
+    draw = _each("draws", draws, rows, "at least 0 and below 1", lambda x: (x >= 0) & (x < 1))
+    greedy = heat == 0
     found = np.empty((rows, 4), np.float32)
-    every = [np.broadcast_to(np.asarray(value), (rows,)) for value in (temperature, top_k, top_p, draws)]
-    for row, (heat, most, share, draw) in enumerate(zip(*every, strict=True)):
-        heat, share = real("temperature", heat.item(), low=0, high=100), real("top_p", share.item(), low=0, high=1)
-        most, draw = whole("top_k", most.item(), low=0), real("draws", draw.item(), low=0, high=1)
-        if share == 0:
-            raise ValueError("top_p must be above 0, not 0: with it no token would be left")
-        if draw == 1:
-            raise ValueError("draws must be below 1: the draw says where in the sum of what is left the token lies")
-        if 0 < heat < 1e-3:
-            raise ValueError(f"temperature must be 0 or at least 0.001, not {heat}: 0 takes the most likely token")
-        if heat == 0:
-            heat, most, share, draw = 1.0, 1, 1.0, 0.0
-        most = 0 if most >= columns else most
-        found[row, :3] = math.log2(math.e) / heat, share, min(draw, 1 - 2.0**-24)
-        found[row, 3:].view(np.int32)[0] = most
+    found[:, 0] = math.log2(math.e) / np.where(greedy, 1, heat)
+    found[:, 1] = np.where(greedy, 1, share)
+    found[:, 2] = np.where(greedy, 0, np.minimum(draw, 1 - 2.0**-24))
+    found[:, 3] = np.where(greedy, 1, np.where(most < columns, most, 0)).astype(np.int32).view(np.float32)
     return found
+
+
+def _each(name: str, value: Any, rows: int, must: str, fits: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`value` as float64 (rows,). Raises ValueError for one that does not fit."""
+    try:
+        every = np.broadcast_to(np.asarray(value, np.float64), (rows,))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, or one for each of {rows} rows, not {quote(value)}") from None
+    good = fits(every)
+    if not good.all():
+        raise ValueError(f"{name} must be {must}, not {every[~good][0]:g}")
+    return every
 
 
 def prepare(

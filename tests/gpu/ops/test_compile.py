@@ -41,6 +41,10 @@ PLAIN = [
     ("mixed_attention", "MIXED=1 RESIDENT=2"),
     *(("skinny_gemm", f"FINISH={finish} NORM={int(finish > 1)}") for finish in range(4)),
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
+    *(("sampling", f"ELEMENT={e}") for e in (0, 1, 2)),
+    *(("fp8_append", f"ELEMENT={e}") for e in (0, 2)),
+    ("fp8_attention", "G=4 RESIDENT=2"),
+    ("fp8_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2"),
 ]  # fmt: skip
 TENSOR = [
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} RESIDENT=3") for g, e in ((4, 0), (8, 1))),
@@ -56,6 +60,8 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
+    *(("fp8_attention", f"TENSOR=1 G={g} RESIDENT=3") for g in (4, 8)),
+    *(("sampling", f"CLUSTER={c} THREADS=512 HELD=1 ELEMENT={e}") for c, e in ((8, 0), (2, 0), (4, 2))),
 ]  # fmt: skip
 
 
