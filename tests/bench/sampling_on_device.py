@@ -2,7 +2,7 @@
 
     python -m tests.bench.sampling_on_device sampling.json
 
-Times are of launches in a CUDA graph over logits that take turns; torch.topk, where there is PyTorch, is called eagerly.
+Times are of launches in a CUDA graph over logits that take turns; where there is PyTorch, its topk is called eagerly.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@
 
 A step runs in the smallest captured size that holds it, as engines with CUDA graphs do, and the rest is padding. Each
 answer has the length that the workload says, whatever its tokens are (vLLM's `ignore_eos`); its tokens are the most
-likely ones, or drawn by `sampling`. In a padded batch the padding is computed too: that of the prompts, and that of each answer after its end.
-Decodes do not attend to the padding of their prompts; the engine counts it, and so does a simulator's step time.
+likely ones, or drawn by `sampling`. In a padded batch the padding is computed too: that of the prompts, and that of
+each answer after its end. Decodes do not attend to the padding of their prompts; the engine counts it, and so does a
+simulator's step time.
 """
 
 from __future__ import annotations

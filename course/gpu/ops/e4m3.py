@@ -1,4 +1,4 @@
-"""e4m3: numbers of 8 bits, a sign, 4 bits of exponent and 3 of mantissa (OCP 8-bit Floating Point Specification 1.0)."""
+"""e4m3: numbers of 8 bits, a sign, 4 bits of exponent and 3 of mantissa (OCP 8-bit Floating Point Specification)."""
 
 from __future__ import annotations
 

@@ -82,8 +82,9 @@ class Fp8Attention:
     ) -> Launch:
         """q, out: (sequences, heads, width). caches: (blocks, KV heads, 16, width) uint8.
 
-        scales: (2, KV heads) float32, of keys and of values. table: (sequences, max_blocks) int32. lengths: (sequences,) int32, the new token included. items, spans: as
-        `work_list.cut` makes them. Raises ValueError for arrays that do not fit together.
+        scales: (2, KV heads) float32, of keys and of values. table: (sequences, max_blocks) int32. lengths:
+        (sequences,) int32, the new token included. items, spans: as `work_list.cut` makes them. Raises ValueError for
+        arrays that do not fit together.
         """
         sequences, places = int(q.shape[0]), int(items.shape[0])
         if sequences > self.max_sequences or places > self.max_items:
