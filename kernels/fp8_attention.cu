@@ -25,9 +25,6 @@
 #ifndef TENSOR
 #define TENSOR 0
 #endif
-#ifndef AT_ONCE
-#define AT_ONCE 1  // blocks of 16 tokens that a warp has under way, with tensor cores
-#endif
 #define BLOCK 16
 #define THREADS (WARPS * LANES)
 #define QUADS (HEAD_DIM / 4)  // float4s a row of sums
@@ -122,20 +119,19 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
     START_NEXT();
     AWAIT_PREVIOUS();
     if (blocks == 0) return;
-    const int length = lengths[sequence], mine_blocks = (blocks - warp + WARPS - 1) / WARPS;  // of this warp
-    const int* mine = table + (long long)sequence * max_blocks + first + warp;
-    const int span = spans[2 * sequence + 1];
-    const float k_scale = scales[kv] * scale * UNIT, v_scale = scales[KV_HEADS + kv] * UNIT;
+    const int mine_blocks = (blocks - warp + WARPS - 1) / WARPS;  // of this warp
+    const int newest = lengths[sequence] - 1 - BLOCK * (first + warp);  // the last token, counted from the first of these
+    const int mine = sequence * max_blocks + first + warp;
+    const float k_scale = scales[kv] * scale * UNIT;
 
-    // Block numbers come 32 at a time, one a lane. `end`: the last valid token of the block.
+    // Block numbers come 32 at a time, one a lane. at: of the block, in 16 bytes; end: its last valid token.
     int ahead = 0;
 #define FIND_BLOCK(n, at, end)                                                                                    \
     {                                                                                                             \
-        if ((n) % LANES == 0) ahead = (n) + lane < mine_blocks ? mine[((n) + lane) * WARPS] : 0;                  \
-        at = ((long long)SHUFFLE(ahead, (n) % LANES) * KV_HEADS + kv) * BLOCK * HEAD_DIM;                         \
-        end = length - 1 - BLOCK * (first + warp + (n) * WARPS);                                                  \
+        if ((n) % LANES == 0) ahead = (n) + lane < mine_blocks ? table[mine + ((n) + lane) * WARPS] : 0;           \
+        at = ((bits32)SHUFFLE(ahead, (n) % LANES) * KV_HEADS + kv) * (BLOCK * HEAD_DIM / 16);                     \
+        end = newest - BLOCK * WARPS * (n);                                                                       \
         if (end >= BLOCK) end = BLOCK - 1;                                                                        \
-        if ((n) >= mine_blocks) end = -1;                                                                         \
     }
 
 #if !TENSOR
@@ -154,14 +150,14 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
         }
     }
     for (int n = 0; n < mine_blocks; ++n) {
-        long long at;
+        bits32 at;
         int end;
         FIND_BLOCK(n, at, end)
 #pragma unroll 2
         for (int from = 0; from < BLOCK; from += TOKENS) {
             const int token = from + group, there = token < end ? token : end;
-            const uint2 keys = ((const uint2*)(k_cache + at))[there * SPREAD + place];
-            const uint2 values = ((const uint2*)(v_cache + at))[there * SPREAD + place];
+            const uint2 keys = ((const uint2*)((const uint4*)k_cache + at))[there * SPREAD + place];
+            const uint2 values = ((const uint2*)((const uint4*)v_cache + at))[there * SPREAD + place];
 #define NUMBER(words, i) \
     from_fp16((bits16)(((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x7fu) << 7 | ((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x80u) << 8))
             float f[8];
@@ -224,53 +220,47 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
         for (int m = 0; m < 8; ++m)
             query[i][m] = row < G ? half_pair(to_float(from[2 * m]), to_float(from[2 * m + 1])) : 0;
     }
-    uint4 keys[AT_ONCE][2][2], values[AT_ONCE][4];
-    int valid[AT_ONCE];
-    long long places[AT_ONCE];
-#define FIND(round)             \
-    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) FIND_BLOCK((round) * AT_ONCE + b, places[b], valid[b])
-#define LOAD_KEYS()                                                                                        \
-    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) {                                                  \
-        const uint4* k = (const uint4*)(k_cache + places[b]);                                              \
-        const int end = valid[b] > 0 ? valid[b] : 0;                                                       \
-        const int upper = row < end ? row : end, lower = row + 8 < end ? row + 8 : end;                    \
-        _Pragma("unroll") for (int i = 0; i < 2; ++i) {                                                    \
-            keys[b][0][i] = LOAD_ONCE(k + upper * 8 + 4 * i + quarter);                                    \
-            keys[b][1][i] = LOAD_ONCE(k + lower * 8 + 4 * i + quarter);                                    \
-        }                                                                                                  \
+    uint4 keys[2][2], values[4];
+    bits32 at = 0;
+    int end = 0;
+#define LOAD_KEYS()                                                                          \
+    {                                                                                        \
+        const uint4* k = (const uint4*)k_cache + at;                                         \
+        const int upper = row < end ? row : end, lower = row + 8 < end ? row + 8 : end;      \
+        _Pragma("unroll") for (int i = 0; i < 2; ++i) {                                      \
+            keys[0][i] = LOAD_ONCE(k + upper * 8 + 4 * i + quarter);                         \
+            keys[1][i] = LOAD_ONCE(k + lower * 8 + 4 * i + quarter);                         \
+        }                                                                                    \
     }
-#define LOAD_VALUES()                                                                                      \
-    _Pragma("unroll") for (int b = 0; b < AT_ONCE; ++b) {                                                  \
-        const uint4* v = (const uint4*)(v_cache + places[b]);                                              \
-        const int end = valid[b] > 0 ? valid[b] : 0;                                                       \
-        _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                                    \
-            int token = 2 * quarter + j % 2 + j / 2 * 8;                                                   \
-            token = token < end ? token : end;                                                             \
-            values[b][j] = LOAD_ONCE(v + token * 8 + row);                                                 \
-        }                                                                                                  \
+#define LOAD_VALUES()                                                                        \
+    {                                                                                        \
+        const uint4* v = (const uint4*)v_cache + at;                                         \
+        _Pragma("unroll") for (int j = 0; j < 4; ++j) {                                      \
+            int token = 2 * quarter + j % 2 + j / 2 * 8;                                     \
+            token = token < end ? token : end;                                               \
+            values[j] = LOAD_ONCE(v + token * 8 + row);                                      \
+        }                                                                                    \
     }
-    const int rounds = (mine_blocks + AT_ONCE - 1) / AT_ONCE;
-    if (rounds > 0) { FIND(0) LOAD_KEYS() LOAD_VALUES() }
+    if (mine_blocks > 0) { FIND_BLOCK(0, at, end) LOAD_KEYS() LOAD_VALUES() }
     float sum[8][4], most = LOWEST, weight = 0.0f;  // the weight of this lane's tokens only, until the end
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0.0f;
-    for (int round = 0; round < rounds; ++round) {
-        float s[AT_ONCE][2][4], top = LOWEST;
+    for (int n = 0; n < mine_blocks; ++n) {
+        const int valid = end;
+        float s[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 #pragma unroll
-        for (int b = 0; b < AT_ONCE; ++b)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                s[b][half][0] = s[b][half][1] = s[b][half][2] = s[b][half][3] = 0.0f;
-#pragma unroll
-                for (int i = 0; i < 2; ++i) score(s[b][half], query[i], keys[b][half][i]);
-                // Of this lane are head `row` and the tokens 8 half + 2 quarter and the next.
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    s[b][half][e] = 8 * half + 2 * quarter + e <= valid[b] ? s[b][half][e] * k_scale : LOWEST;
-                    top = fmaxf(top, s[b][half][e]);
-                }
-            }
-        if (round + 1 < rounds) { FIND(round + 1) LOAD_KEYS() }
+        for (int half = 0; half < 2; ++half) {
+            score(s[half], query[0], keys[half][0]);
+            score(s[half], query[1], keys[half][1]);
+        }
+        if (n + 1 < mine_blocks) {  // the next keys are asked for as soon as these are used, the next values likewise
+            FIND_BLOCK(n + 1, at, end)
+            LOAD_KEYS()
+        }
+        // Of this lane are head `row` and the tokens 2 quarter and the next, and 8 behind these.
+        float p0 = 2 * quarter <= valid ? s[0][0] * k_scale : LOWEST, p1 = 2 * quarter + 1 <= valid ? s[0][1] * k_scale : LOWEST;
+        float p2 = 2 * quarter + 8 <= valid ? s[1][0] * k_scale : LOWEST, p3 = 2 * quarter + 9 <= valid ? s[1][1] * k_scale : LOWEST;
+        float top = fmaxf(fmaxf(p0, p1), fmaxf(p2, p3));
         top = fmaxf(top, SHUFFLE_XOR(top, 1));
         top = fmaxf(top, SHUFFLE_XOR(top, 2));
         if (ANY_LANE(top > most)) {
@@ -282,18 +272,14 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
 #pragma unroll
             for (int i = 0; i < 8; ++i) sum[i][0] *= even, sum[i][1] *= odd, sum[i][2] *= even, sum[i][3] *= odd;
         }
-#pragma unroll
-        for (int b = 0; b < AT_ONCE; ++b) {
-            const float p0 = EXP2(s[b][0][0] - most), p1 = EXP2(s[b][0][1] - most);
-            const float p2 = EXP2(s[b][1][0] - most), p3 = EXP2(s[b][1][1] - most);
-            weight += (p0 + p1) + (p2 + p3);
-            const bits32 near = half_pair(p0, p1), far = half_pair(p2, p3);
-            add_values(sum + 0, values[b][0].x, values[b][1].x, values[b][2].x, values[b][3].x, near, far);
-            add_values(sum + 2, values[b][0].y, values[b][1].y, values[b][2].y, values[b][3].y, near, far);
-            add_values(sum + 4, values[b][0].z, values[b][1].z, values[b][2].z, values[b][3].z, near, far);
-            add_values(sum + 6, values[b][0].w, values[b][1].w, values[b][2].w, values[b][3].w, near, far);
-        }
-        if (round + 1 < rounds) { LOAD_VALUES() }
+        p0 = EXP2(p0 - most), p1 = EXP2(p1 - most), p2 = EXP2(p2 - most), p3 = EXP2(p3 - most);
+        weight += (p0 + p1) + (p2 + p3);
+        const bits32 near = half_pair(p0, p1), far = half_pair(p2, p3);
+        add_values(sum + 0, values[0].x, values[1].x, values[2].x, values[3].x, near, far);
+        add_values(sum + 2, values[0].y, values[1].y, values[2].y, values[3].y, near, far);
+        add_values(sum + 4, values[0].z, values[1].z, values[2].z, values[3].z, near, far);
+        add_values(sum + 6, values[0].w, values[1].w, values[2].w, values[3].w, near, far);
+        if (n + 1 < mine_blocks) { LOAD_VALUES() }
     }
     weight += SHUFFLE_XOR(weight, 1);
     weight += SHUFFLE_XOR(weight, 2);
@@ -310,6 +296,8 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
     __syncthreads();
 
     // The warps become one.
+    const int span = spans[2 * sequence + 1];
+    const float v_scale = scales[KV_HEADS + kv] * UNIT;
     for (int at = thread; at < G * QUADS; at += THREADS) {
         const int g = at / QUADS;
         float top = LOWEST, all = 0.0f;

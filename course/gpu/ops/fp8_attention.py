@@ -20,7 +20,7 @@ class Fp8Attention:
 
     heads, kv_heads, width: of the model; at most 8 query heads share a KV head, and a head has 32, 64 or 128 numbers.
     kind: of queries and results. tensor: with tensor cores, which need heads of 128 numbers, or without; None: where
-    they help. warps: of a thread block, 4 or 8. at_once: blocks of 16 tokens that a warp has under way, 1 or 2.
+    they help. warps: of a thread block, 4 or 8; None: as `plan` says.
 
     Raises ValueError for shapes that the kernel does not have.
     """
@@ -36,9 +36,7 @@ class Fp8Attention:
         max_sequences: int = 256,
         max_items: int = 2_048,
         tensor: bool | None = None,
-        warps: int = 4,
-        at_once: int = 1,
-        resident: int = 3,
+        warps: int | None = None,
     ) -> None:
         if heads % kv_heads or heads // kv_heads > 8:
             raise ValueError(
@@ -50,21 +48,30 @@ class Fp8Attention:
         if tensor and (width != 128 or kind == "fp32"):
             raise ValueError(f"tensor cores are for heads of 128 16-bit numbers, not for {width} of {kind}")
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind
-        self.max_sequences, self.max_items, self.warps = max_sequences, max_items, whole("warps", warps, high=8)
+        self.max_sequences, self.max_items, self.warps = max_sequences, max_items, warps
         self.tensor = (queue.tensor_cores and kind != "fp32" and width == 128) if tensor is None else tensor
-        self.at_once = whole("at_once", at_once, high=2) if self.tensor else 1
-        self.resident = resident if self.tensor else max(1, 8 // self.warps)
         group, device = heads // kv_heads, queue.device
         self.sums = device.empty((max_items, kv_heads, group * width), np.float32)
         self.weights = device.empty((max_items, kv_heads, group, 2), np.float32)
         self.counters = device.to_device(np.zeros((max_sequences, kv_heads), np.uint32))
 
-    def plan(self, lengths: Any) -> int:
-        """Blocks of 16 tokens to cut sequences into that should be fastest."""
+    def resident(self, warps: int) -> int:
+        """Thread blocks of so many warps that a multiprocessor holds: as many as leave registers enough to each."""
+        return max(1, (16 if self.tensor else 8) // warps)
+
+    def plan(self, lengths: Any) -> tuple[int, int]:
+        """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest."""
         block_seconds = 2 * BLOCK * self.width / self.queue.read_bandwidth
-        card = work_list.Card(self.queue.multiprocessors * self.resident, block_seconds, 0.45e-6)
-        most = max(1, self.max_items // max(1, len(lengths)))
-        return work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))[0]
+        most, found = max(1, self.max_items // max(1, len(lengths))), []
+        # Seconds a block of 16 tokens by warps when no other thread block competes for memory, and a little more:
+        # measured are .27 and .15 on an H200, with which some launches leave a part of the card without work.
+        latencies = {4: 0.30e-6, 8: 0.19e-6} if self.tensor else {4: 0.65e-6}
+        for warps, latency in latencies.items():
+            if self.warps in (None, warps):
+                card = work_list.Card(self.queue.multiprocessors * self.resident(warps), block_seconds, latency)
+                blocks, seconds = work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))
+                found.append((seconds, warps, blocks))
+        return min(found)[1:]
 
     def prepare(
         self,
@@ -78,6 +85,7 @@ class Fp8Attention:
         spans: Any,
         out: Any,
         *,
+        warps: int | None = None,
         chained: bool = False,
     ) -> Launch:
         """q, out: (sequences, heads, width). caches: (blocks, KV heads, 16, width) uint8.
@@ -95,6 +103,8 @@ class Fp8Attention:
         array("q", q, (sequences, heads, width), self.kind)
         array("k_cache", k_cache, (None, kv_heads, BLOCK, width), np.uint8)
         array("v_cache", v_cache, k_cache.shape, np.uint8)
+        if int(k_cache.shape[0]) * kv_heads * BLOCK * width >= 2**36:
+            raise ValueError(f"a cache of {int(k_cache.shape[0]):,} blocks is too large: 64 GiB of keys are the most")
         array("scales", scales, (2, kv_heads), np.float32)
         array("table", table, (sequences, None), np.int32)
         array("lengths", lengths, (sequences,), np.int32)
@@ -103,20 +113,20 @@ class Fp8Attention:
         array("out", out, (sequences, heads, width), self.kind)
         if self.queue.plain:
             return lambda: np.copyto(out, twin(q, k_cache, v_cache, scales, table, lengths, self.kind))
+        warps = whole("warps", warps or self.warps or 4, high=8)
         kernel = self.queue.kernel(
             "fp8_attention",
             self.kind,
             HEAD_DIM=width,
             G=heads // kv_heads,
             KV_HEADS=kv_heads,
-            WARPS=self.warps,
-            RESIDENT=self.resident,
+            WARPS=warps,
+            RESIDENT=self.resident(warps),
             TENSOR=int(self.tensor),
-            AT_ONCE=self.at_once,
         )
         args = (q, k_cache, v_cache, scales, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
         args = (*args, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
-        return self.queue.prepare(kernel, (places, kv_heads), 32 * self.warps, args, chained=chained)
+        return self.queue.prepare(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
 
 
 def scales_of(keys: Any, values: Any) -> np.ndarray:

@@ -105,7 +105,7 @@ PLAIN = size(
         for blocks in (1, 3, 100)
     ],
 )
-TENSOR = [("bf16", 4, 1, 4, 1), ("fp16", 8, 3, 4, 2), ("bf16", 1, 100, 8, 2)]
+TENSOR = [("bf16", 4, 1, 4), ("fp16", 8, 3, 4), ("bf16", 1, 100, 8)]
 
 
 @pytest.mark.parametrize(("kind", "width", "group", "blocks"), PLAIN)
@@ -114,15 +114,11 @@ def test_attention_without_tensor_cores(on: Queue, kind: str, width: int, group:
     close(found, right, bound)
 
 
-@pytest.mark.parametrize(("kind", "group", "blocks", "warps", "at_once"), TENSOR)
-def test_attention_with_tensor_cores(
-    compiled: Queue, kind: str, group: int, blocks: int, warps: int, at_once: int
-) -> None:
+@pytest.mark.parametrize(("kind", "group", "blocks", "warps"), TENSOR)
+def test_attention_with_tensor_cores(compiled: Queue, kind: str, group: int, blocks: int, warps: int) -> None:
     if not compiled.tensor_cores:
         pytest.skip("this device has no tensor cores that the kernel can use")
-    found, right, bound = attend(
-        compiled, blocks, kind=kind, width=128, group=group, tensor=True, warps=warps, at_once=at_once
-    )
+    found, right, bound = attend(compiled, blocks, kind=kind, width=128, group=group, tensor=True, warps=warps)
     close(found, right, bound)
 
 
