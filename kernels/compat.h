@@ -18,6 +18,7 @@
 #define COUNT_THREADS(condition) shim::count_threads(condition, __LINE__)
 #define ATOMIC_ADD(pointer, value) shim::add(pointer, value)
 #define FENCE()
+#define FENCE_SYSTEM()
 #define DEVICE static inline
 
 #else
@@ -25,6 +26,7 @@
 #define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define FENCE() __threadfence()
+#define FENCE_SYSTEM() __threadfence_system()  // for the program, too, where it looks into the same memory
 #define COUNT_THREADS(condition) __syncthreads_count(condition)  // of the block, a barrier too
 #define DEVICE __device__ __forceinline__
 

@@ -53,7 +53,11 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
-BUILT_ON = {"decode_loop": ("decode_step",), "mixed_attention": ("decode_attention", "prefill_attention")}
+BUILT_ON = {
+    "decode_bell": ("decode_step",),
+    "decode_loop": ("decode_step",),
+    "mixed_attention": ("decode_attention", "prefill_attention"),
+}
 """Kernels that call what other kernels' files define."""
 
 
