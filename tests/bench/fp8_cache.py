@@ -32,15 +32,7 @@ BATCHES = (
     (128, 1_024),
     (256, 1_024),
 )
-FORMS: dict[str, dict[str, int]] = {
-    "4 warps, 3": {},
-    "4 warps, 4": {"resident": 4},
-    "4 warps, 2 at once, 3": {"at_once": 2},
-    "4 warps, 2 at once, 2": {"at_once": 2, "resident": 2},
-    "8 warps, 2": {"warps": 8, "resident": 2},
-    "8 warps, 1": {"warps": 8, "resident": 1},
-    "8 warps, 2 at once, 1": {"warps": 8, "at_once": 2, "resident": 1},
-}
+FORMS: dict[str, dict[str, int]] = {"4 warps": {"warps": 4}, "8 warps": {"warps": 8}}
 
 
 def right(on: Any) -> dict[str, float]:
@@ -136,7 +128,6 @@ def main() -> None:
     found: dict[str, Any] = {"right": right(on), "bandwidth": on.read_bandwidth, "times": {}}
     print(json.dumps(found["right"], indent=1), flush=True)
     sizes: dict[str, Any] = {"heads": HEADS, "kv_heads": KV_HEADS, "width": WIDTH}
-    forms = FORMS if "--forms" in sys.argv else {"as planned": {}}
     for sequences, tokens in BATCHES:
         caches = Caches(on, sequences, tokens)
         usual = DecodeAttention(on, max_items=4_096, **sizes)
@@ -145,10 +136,11 @@ def main() -> None:
         cuts = sorted({blocks, *(max(1, -(-whole // parts)) for parts in (1, 2, 3, 4, 8, 16, 32))})
         times = {"bf16 as planned": caches.seconds(usual, blocks, warps=warps)}
         times |= {f"bf16 {w} warps, {cut}": caches.seconds(usual, cut, warps=w) for cut in cuts for w in (4, 8)}
-        for name, how in forms.items():
-            attention = fp8_attention.Fp8Attention(on, max_items=4_096, **sizes, **how)
-            for cut in cuts if "--forms" in sys.argv else [attention.plan(caches.lengths)]:
-                times[f"fp8 {name}, {cut}"] = caches.seconds(attention, cut)
+        attention = fp8_attention.Fp8Attention(on, max_items=4_096, **sizes)
+        warps, blocks = attention.plan(caches.lengths)
+        times["fp8 as planned"] = caches.seconds(attention, blocks, warps=warps)
+        if "--forms" in sys.argv:
+            times |= {f"fp8 {w} warps, {cut}": caches.seconds(attention, cut, warps=w) for cut in cuts for w in (4, 8)}
         found["times"][f"{sequences} x {tokens}"] = times
         best = {
             kind: min(
