@@ -66,8 +66,8 @@ class Intake:
             )
         if self.cache and self.cache.reserve and not self.simulated:
             raise ValueError(
-                f"reserve is a piece for each prompt and answer, and what {type(self.executor).__name__} drafts may reach "
-                "beyond it: serve without reserve"
+                f"reserve is a piece for each prompt and answer, and what {type(self.executor).__name__} drafts may "
+                "reach beyond it: serve without reserve"
             )
         if self.cache and self.cache.reserve and self.limits.padded:
             raise ValueError(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from course import KVCache, Speculative, Workload, policies, steptime
 from course.engine.plain import PlainEngine
 from course.engine.serving import Engine, finish
+from course.memory.prefix_spans import Chain, Copy, Span
 from course.policies import Drafting
 from tests.engine.test_drafts import SECOND, by, verifying
 from tests.engine.test_plain import differences
@@ -158,11 +159,9 @@ def test_what_was_preempted_comes_back_from_the_host_with_its_accepted_drafts():
 # By hand
 
 
-def served(loop, load, blocks, k, accept, size=4, slots=8, budget=64, **cache):
-    executor = Speculative(SECOND, accept=accept)
-    engine = loop(
-        Drafting(policies.Continuous(slots, budget), k), executor, KVCache(blocks, size, prefix_caching=True, **cache)
-    )
+def served(loop, load, blocks, k, accept, **settings):
+    policy = Drafting(policies.Continuous(8, 64, **settings), k)
+    engine = loop(policy, Speculative(SECOND, accept=accept), KVCache(blocks, 4, prefix_caching=True))
     engine.follow(load)
     return finish(engine)
 
@@ -199,3 +198,30 @@ def test_a_draft_pushes_out_what_nobody_holds(loop, k, found):
     run = served(loop, load, 4, k, 0.0)
     assert run.steps.drafted.tolist()[:3] == [0, 0, k]
     assert run.log.lookups[-1].tolist() == [2, 9, found]
+
+
+@BOTH
+def test_of_two_blocks_alike_the_older_one_is_shared(loop):
+    """0 computes 3 tokens of its prompt a step, and gives up at 4 s. 1 has drafts that are all right.
+
+    The block T of 1 is full when the second step has ended, that of 0 is scheduled in the third. So it is with 1, which
+    goes on, that 2 shares T; a, which both filled in one step, was 0's first, and nobody else holds that.
+    """
+    load = Workload(
+        [0.0, 0.0, 4.0], [30, 3, 9], [2, 40, 1], patience=[3.5, np.nan, np.nan],
+        prefix=[("a", "T", "z"), ("a", "T"), ("a", "T", "w")], prefix_block_size=4, prefix_answers=True,
+    )  # fmt: skip
+    run = served(loop, load, 40, 4, 1.0, long_prefill_token_threshold=3)
+    assert run.log.lookups[-1].tolist() == [2, 9, 8]
+    assert run.steps.shared.tolist()[:6] == [0, 0, 0, 0, 1, 0]
+
+
+def test_a_span_grows_only_while_its_ages_are_right():
+    """Its blocks came in steps 10, 14, 18: one of step 22 or later goes on with them, one of 18.5 would seem younger."""
+    span = Span(2, 5, Chain(object(), (), 1, 0))
+    span.copies.append(Copy(span, set(), 10, 4, 1))
+    assert span.goes_on(5, 22, 4) and span.goes_on(5, 30, 4)
+    assert not span.goes_on(5, 18.5, 4)
+    assert not span.goes_on(5, 22, 0)  # several blocks at once, of which the second would seem younger
+    span.copies.append(Copy(span, set(), 12, 4, 2))
+    assert not span.goes_on(5, 22, 4)

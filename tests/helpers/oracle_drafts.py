@@ -24,7 +24,7 @@ def serve_drafting(
     drafting=(0, (), None),
     text_of=None,
 ):
-    """(Outcome, hits, spared), the latter two as `serve_sharing` has them; of a cache without `text_of` nothing is found.
+    """(Outcome, hits, spared), the latter two as `serve_sharing` has them; without `text_of` nothing is found.
 
     Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
@@ -39,8 +39,7 @@ def serve_drafting(
     door, out = begin(requests)
     queue, batch, decoding, hits, spared = [], [], set(), [], []
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
-    plenty = sum(requests.prompt) + sum(requests.output) + len(requests.prompt) * (1 + drafting[0])
-    memory = Memory(plenty if num_blocks is None else num_blocks, block_size, engine_version == "0.33")
+    memory = Memory(num_blocks or 9 * sum(requests.prompt + requests.output), block_size, engine_version == "0.33")
     now, last_end = 0.0, None
 
     def to_compute(who):
@@ -61,8 +60,31 @@ def serve_drafting(
     def length(who):
         if by is None:
             return 0
-        by_which = requests.prompt[who] if by == "prompt" else requests.guess[who]
-        return float("inf") if by_which is None else by_which
+        tokens = requests.prompt[who] if by == "prompt" else requests.guess[who]
+        return float("inf") if tokens is None else tokens
+
+    def joins(who, left):
+        """How many tokens it computes at once; 0 if it cannot join."""
+        found = memory.search(who, texts(who, known(who) - 1))
+        there = len(found) * block_size
+        rest = known(who) - there
+        whole = min(rest, threshold or rest)
+        tokens = min(whole, left)
+        if tokens < whole and not enable_chunked_prefill:
+            return 0
+        must_fit = rest if scheduler_reserve_full_isl else tokens
+        kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
+        woken = sum(block in memory.unused for block in found)
+        if new_blocks(there, must_fit, block_size) + woken + kept_free > free():
+            return 0
+        queue.remove(who)
+        batch.append(who)
+        hits.append((who, known(who), there))
+        memory.join(who, found)
+        memory.add(who, new_blocks(there, tokens, block_size))
+        cached[who] = there
+        memory.name(who, texts(who, there + tokens))
+        return tokens
 
     while True:
         queue += door.come_in(now)
@@ -72,8 +94,7 @@ def serve_drafting(
             now = door.next
             continue
 
-        alone = len(queue) + len(batch) == 1 and engine_version == "0.33"
-        threshold = 0 if alone else long_prefill_token_threshold
+        threshold = long_prefill_token_threshold if len(queue) + len(batch) > 1 or engine_version == "0.19" else 0
 
         # Whoever runs, first come first served; the last one gives way to those before it. Beside drafts, prompts get
         # what all decodes leave; if blocks are short then, whoever runs is looked at in order once more.
@@ -108,25 +129,9 @@ def serve_drafting(
         # Then the queue, from its head or its shortest, unless somebody has just been sent there.
         while queue and not victims and left and len(batch) < max_num_seqs:
             who = min(queue, key=length)
-            found = memory.search(who, texts(who, known(who) - 1))
-            there = len(found) * block_size
-            rest = known(who) - there
-            whole = min(rest, threshold or rest)
-            tokens = min(whole, left)
-            if tokens < whole and not enable_chunked_prefill:
+            tokens = joins(who, left)
+            if not tokens:
                 break
-            must_fit = rest if scheduler_reserve_full_isl else tokens
-            kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
-            woken = sum(block in memory.unused for block in found)
-            if new_blocks(there, must_fit, block_size) + woken + kept_free > free():
-                break
-            queue.remove(who)
-            batch.append(who)
-            hits.append((who, known(who), there))
-            memory.join(who, found)
-            memory.add(who, new_blocks(there, tokens, block_size))
-            cached[who] = there
-            memory.name(who, texts(who, there + tokens))
             turn[who] = tokens
             left -= tokens
             if out.admitted[who] is None:
@@ -141,14 +146,10 @@ def serve_drafting(
         decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
         context = sum(cached[who] + 1 for who in decodes)
         chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
-        start, now = (
-            now,
-            now
-            + (
-                step_time(len(decodes), context, chunks)
-                + (drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each) if drafted else 0)
-            ),
-        )
+        seconds = step_time(len(decodes), context, chunks)
+        if drafted:
+            seconds += drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each)
+        start, now = now, now + seconds
         out.idle += last_end is not None and start > last_end
         last_end = now
         out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
