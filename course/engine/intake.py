@@ -59,10 +59,15 @@ class Intake:
         option = self.cache and self.cache.simulated_only
         if option == "prefix_caching" and self.executor.numbers_blocks:
             option = None
-        if option and not self.simulated:
+        if option and not self.executor.simulates:
             raise ValueError(
                 f"{option} is simulated only: an executor that really runs its steps needs block tables, which such a "
                 f"cache does not keep; serve without {option}"
+            )
+        if self.cache and self.cache.reserve and not self.simulated:
+            raise ValueError(
+                f"reserve is a piece for each prompt and answer, and what {type(self.executor).__name__} drafts may "
+                "reach beyond it: serve without reserve"
             )
         if self.cache and self.cache.reserve and self.limits.padded:
             raise ValueError(
