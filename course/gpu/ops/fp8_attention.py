@@ -124,8 +124,8 @@ class Fp8Attention:
             RESIDENT=self.resident(warps),
             TENSOR=int(self.tensor),
         )
-        args = (q, k_cache, v_cache, scales, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
-        args = (*args, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
+        arrays = q, k_cache, v_cache, scales, table, lengths, items, spans, out, self.sums, self.weights, self.counters
+        args = (*arrays, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
         return self.queue.prepare(kernel, (places, kv_heads), 32 * warps, args, chained=chained)
 
 
