@@ -47,6 +47,13 @@ DEVICE bits32 halves(bits32 two) {
 }
 #endif
 
+// An e4m3 number in the low 8 bits. No float on the way is below 2^-6: compilers may be told that such small ones are 0.
+DEVICE float from_e4m3(bits32 bits) {
+    const bits32 size = bits & 0x7fu;
+    const float number = size >= 8 ? AS_FLOAT((size << 20) + 0x3c000000u) : AS_FLOAT(0x3c800000u | size << 20) - 0x1p-6f;
+    return bits & 0x80u ? -number : number;
+}
+
 DEVICE void store(element* out, int sequence, int head, int quad, float4 v) {
     element* to = out + ((long long)sequence * KV_HEADS * G + head) * HEAD_DIM + 4 * quad;
 #if ELEMENT == 2
@@ -145,7 +152,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
         most[g] = LOWEST, weight[g] = 0.0f;
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-            query[g][i] = to_float(q[((long long)(sequence * KV_HEADS + kv) * G + g) * HEAD_DIM + 8 * place + i]) * (k_scale * (256.0f / UNIT));
+            query[g][i] = to_float(q[((long long)(sequence * KV_HEADS + kv) * G + g) * HEAD_DIM + 8 * place + i]) * (k_scale / UNIT);
             sum[g][i] = 0.0f;
         }
     }
@@ -158,8 +165,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
             const int token = from + group, there = token < end ? token : end;
             const uint2 keys = ((const uint2*)((const uint4*)k_cache + at))[there * SPREAD + place];
             const uint2 values = ((const uint2*)((const uint4*)v_cache + at))[there * SPREAD + place];
-#define NUMBER(words, i) \
-    from_fp16((bits16)(((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x7fu) << 7 | ((i < 4 ? words.x : words.y) >> 8 * (i % 4) & 0x80u) << 8))
+#define NUMBER(words, i) from_e4m3((i < 4 ? words.x : words.y) >> 8 * (i % 4))
             float f[8];
 #pragma unroll
             for (int i = 0; i < 8; ++i) f[i] = NUMBER(keys, i);
@@ -181,7 +187,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
             }
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
-                const float value = NUMBER(values, i) * (256.0f / UNIT);
+                const float value = NUMBER(values, i) * (1.0f / UNIT);
 #pragma unroll
                 for (int g = 0; g < G; ++g) sum[g][i] += share[g] * value;
             }

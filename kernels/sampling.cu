@@ -109,9 +109,10 @@ DEVICE void look(float* f, const Share& share, int i) {
 DEVICE float chance(float x, const Share& share) { return EXP2((x - share.top) * share.scale); }
 
 // Of how many pivots, which rise, the numbers of the row above weigh `limit` or more: as chances or, counting, 1 each.
-// sums: of all above the first pivot. inbox: where the blocks send, one of two that take turns.
+// upper, lower: what the numbers above the first pivot of the others weigh, and above the last of these, if there is one.
+// inbox: where the blocks send, one of two that take turns.
 DEVICE int too_low(const Share& share, const float* pivots, bool counting, float limit, float* box, float* inbox,
-                   float* sum) {
+                   float* upper, float* lower) {
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
     float above[PIVOTS], f[WIDE];
 #pragma unroll
@@ -142,18 +143,20 @@ DEVICE int too_low(const Share& share, const float* pivots, bool counting, float
     float x = 0.0f;
     if (lane < PIVOTS)
         for (int block = 0; block < CLUSTER; ++block) x += inbox[lane * CLUSTER + block];
-    *sum = SHUFFLE(x, 0);
     int many = lane < PIVOTS && x >= limit;
 #pragma unroll
     for (int mask = 1; mask < LANES; mask *= 2) many += SHUFFLE_XOR(many, mask);
+    const float here = SHUFFLE(x, many < PIVOTS ? many : 0), before = SHUFFLE(x, many > 0 ? many - 1 : 0);
+    if (many < PIVOTS) *upper = here;
+    if (many > 0) *lower = before;
     return many;
 }
 
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 sampling(const element* logits, const float4* settings, int* out, int* how, int columns) {
     __shared__ float tops[WARPS], lows[WARPS], sums[WARPS], box[PIVOTS * WARPS], inbox[2][PIVOTS * CLUSTER];
-    __shared__ float of_blocks[4][CLUSTER], verdict, value[MOST];
-    __shared__ bits64 boxes[3][WARPS], weight[MOST], above[MOST];
+    __shared__ float of_blocks[5][CLUSTER], value[MOST];
+    __shared__ bits64 boxes[2][WARPS], weight[MOST], above[MOST];
     __shared__ int index[MOST], ahead[MOST];
     __shared__ __align__(16) uint2 list[MOST];
     __shared__ unsigned listed;
@@ -248,7 +251,8 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     float whole = 0.0f;
     for (int i = 0; i < CLUSTER; ++i) whole += of_blocks[1][i] * chance(of_blocks[0][i], share);
 
-    // Candidates: each block writes its own down, the first collects them.
+    // Candidates: each block writes its own down, and says how many they are and what they weigh.
+    sum = 0.0f;
     for (int i = thread; i < share.count; i += THREADS) {
         look(f, share, i);
 #pragma unroll
@@ -256,16 +260,24 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
             if (f[j] >= bound) {
                 const unsigned at = ATOMIC_ADD(&listed, 1u);
                 if (at < MOST) list[at].x = AS_BITS(f[j]), list[at].y = (share.first + i) * WIDE + j;
+                sum += chance(f[j], share);
             }
     }
+    sum = sum_of_lanes(sum);
+    if (lane == 0) tops[warp] = sum;
     __syncthreads();
-    if (warp == 0 && lane < CLUSTER) send(of_blocks[3] + rank, lane, (float)listed);
+    if (warp == 0) {
+        sum = sum_of_lanes(lane < WARPS ? tops[lane] : 0.0f);
+        if (lane < CLUSTER) send(of_blocks[3] + rank, lane, (float)listed), send(of_blocks[4] + rank, lane, sum);
+    }
     ARRIVE();
     ARRIVED();
     int many = 0;
-    for (int i = 0; i < CLUSTER; ++i) many += (int)of_blocks[3][i];
-    const bool listable = many <= MOST && (few || (k == 0 && p < 1.0f));
-    if (listable) {
+    float near = 0.0f;
+    for (int i = 0; i < CLUSTER; ++i) many += (int)of_blocks[3][i], near += of_blocks[4][i];
+
+    // The first block compares them, if they hold all that is left.
+    if (many <= MOST && (few || (k == 0 && p < 1.0f && near >= p * whole))) {
         if (rank == 0) {
             int from = 0;
             for (int block = 0; block < CLUSTER; ++block) {
@@ -277,48 +289,45 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
                 }
                 from += its;
             }
-            __syncthreads();
-            const int team = thread / TEAM, member = thread % TEAM, teams = THREADS / TEAM;
-            for (int base = 0; base < many; base += teams) {  // all lanes come to the shuffles
-                const int i = base + team < many ? base + team : many - 1;
-                const float mine = value[i];
-                bits64 weighs = 0;
-                int count = 0;
-                for (int j = member; j < many; j += TEAM)
-                    if (value[j] > mine) ++count, weighs += weight[j];
-#pragma unroll
-                for (int mask = 1; mask < TEAM; mask *= 2) count += SHUFFLE_XOR(count, mask), weighs += SHUFFLE_XOR(weighs, mask);
-                if (member == 0) ahead[i] = count, above[i] = weighs;
-            }
-            __syncthreads();
-            bits64 left = 0;
-            for (int i = thread; i < many; i += THREADS)
-                if (!few || ahead[i] < k) left += weight[i];
-            left = sum_of_block(left, boxes[0], lane, warp);
-            const double all = few ? (double)left : (double)whole * 0x1p40;
-            const bool enough = few || (double)left >= all * p;
-            bits64 kept = 0;
-            for (int i = thread; i < many; i += THREADS) {
-                if ((few && ahead[i] >= k) || (p < 1.0f && (double)above[i] >= all * p)) weight[i] = 0;
-                kept += weight[i];
-            }
-            kept = sum_of_block(kept, boxes[1], lane, warp);  // and behind it all see the weights
-            bits64 target = (bits64)(draw * (double)kept);
-            if (target >= kept) target = kept - 1;
-            for (int base = 0; enough && base < many; base += teams) {
-                const int i = base + team < many ? base + team : many - 1, mine = index[i];
-                bits64 weighs = 0;
-                for (int j = member; j < many; j += TEAM)
-                    if (index[j] < mine) weighs += weight[j];
-#pragma unroll
-                for (int mask = 1; mask < TEAM; mask *= 2) weighs += SHUFFLE_XOR(weighs, mask);
-                if (member == 0 && base + team < many && weighs <= target && target < weighs + weight[i]) out[row] = mine, how[row] = 0;
-            }
-            if (warp == 0 && lane < CLUSTER) send(&verdict, lane, enough ? 1.0f : 0.0f);
         }
-        ARRIVE();
+        ARRIVE();  // the lists are read
         ARRIVED();
-        if (verdict != 0.0f) return;
+        if (rank != 0) return;
+        const int team = thread / TEAM, member = thread % TEAM, teams = THREADS / TEAM;
+        for (int base = 0; base < many; base += teams) {  // all lanes come to the shuffles
+            const int i = base + team < many ? base + team : many - 1;
+            const float mine = value[i];
+            bits64 weighs = 0;
+            int count = 0;
+            for (int j = member; j < many; j += TEAM)
+                if (value[j] > mine) ++count, weighs += weight[j];
+#pragma unroll
+            for (int mask = 1; mask < TEAM; mask *= 2) count += SHUFFLE_XOR(count, mask), weighs += SHUFFLE_XOR(weighs, mask);
+            if (member == 0) ahead[i] = count, above[i] = weighs;
+        }
+        __syncthreads();
+        bits64 left = 0, kept = 0;
+        for (int i = thread; i < many; i += THREADS)
+            if (ahead[i] < k) left += weight[i];
+        left = sum_of_block(left, boxes[0], lane, warp);
+        const double limit = p < 1.0f ? p * (few ? (double)left : (double)whole * 0x1p40) : 1e30;
+        for (int i = thread; i < many; i += THREADS) {
+            if ((few && ahead[i] >= k) || (double)above[i] >= limit) weight[i] = 0;
+            kept += weight[i];
+        }
+        kept = sum_of_block(kept, boxes[1], lane, warp);  // and behind it all see the weights
+        bits64 target = (bits64)(draw * (double)kept);
+        if (target >= kept) target = kept - 1;
+        for (int base = 0; base < many; base += teams) {
+            const int i = base + team < many ? base + team : many - 1, mine = index[i];
+            bits64 weighs = 0;
+            for (int j = member; j < many; j += TEAM)
+                if (index[j] < mine) weighs += weight[j];
+#pragma unroll
+            for (int mask = 1; mask < TEAM; mask *= 2) weighs += SHUFFLE_XOR(weighs, mask);
+            if (member == 0 && base + team < many && weighs <= target && target < weighs + weight[i]) out[row] = mine, how[row] = 0;
+        }
+        return;
     }
 
     // The least number that top-k leaves, and then the least that top-p leaves of them.
@@ -328,30 +337,33 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     for (int rule = 0; rule < 2; ++rule) {
         const bool counting = rule == 0;
         if (counting ? k == 0 : p >= 1.0f) continue;
-        float limit = counting ? (float)k : p * whole;
-        float pivots[PIVOTS];
+        float limit = counting ? (float)k : p * whole, pivots[PIVOTS];
+        float lower = counting ? (float)columns : whole, upper = 0.0f;  // what is above `low` and above `high` weighs
         if (!counting && k > 0) {  // of what top-k left
 #pragma unroll
             for (int i = 0; i < PIVOTS; ++i) pivots[i] = low > none ? number_at((int)low) : BELOW;
-            too_low(share, pivots, false, 0.0f, box, inbox[round++ % 2], &limit);
-            limit *= p;
+            too_low(share, pivots, false, 0.0f, box, inbox[round++ % 2], &upper, &lower);
+            limit = p * lower, upper = 0.0f;
         }
         long long high = place_of(share.top);  // what is above `high` weighs less than the limit, what is above `low` does not
         for (int step = 0; high - low > 1; ++step) {
+            const float from = number_at((int)(low > none ? low : none + 1)), to = number_at((int)high);
+            const float guess = (lower - limit) / (lower - upper);  // where the limit would be on a straight line
             int places[PIVOTS];
 #pragma unroll
             for (int i = 0; i < PIVOTS; ++i) {
-                const float from = number_at((int)(low > none ? low : none + 1)), to = number_at((int)high);
+                const float apart = i % 6 == 0 ? 0.25f : i % 4 == 1 ? 0.06f : i == 3 ? 0.0f : 0.015f;
+                const float part = fminf(fmaxf(i < 3 ? guess - apart : guess + apart, 0.0f), 1.0f);
                 long long at;
                 if (step == 0) at = place_of(fmaxf(share.top - (float)(64 >> i) / share.scale, LOWEST));
-                else if (step < 3 && low > none) at = place_of(from + (to - from) * ((i + 1) / (PIVOTS + 1.0f)));
+                else if (step % 3 && low > none) at = place_of(from + (to - from) * part);
                 else at = low + (high - low) * (i + 1) / (PIVOTS + 1);
                 if (at <= low) at = low + 1;
                 if (at >= high) at = high - 1;
                 places[i] = (int)at;
                 pivots[i] = number_at(places[i]);
             }
-            const int wrong = too_low(share, pivots, counting, limit, box, inbox[round++ % 2], &sum);
+            const int wrong = too_low(share, pivots, counting, limit, box, inbox[round++ % 2], &upper, &lower);
 #pragma unroll
             for (int i = 0; i < PIVOTS; ++i) {
                 if (i < wrong) low = places[i];

@@ -21,8 +21,9 @@ COLUMNS = 128_256
 SPREADS = {"peaked": 3.0, "usual": 1.6, "flat": 0.6}
 """Of the logits' normal distribution, at temperature 1: top-p 0.9 leaves some tens, some thousands, or most tokens."""
 RULES = {"k 50, p 0.9": (50, 0.9), "p 0.9": (0, 0.9), "all": (0, 1.0), "k 1000, p 0.95": (1000, 0.95)}
-FORMS = ((16, 512), (8, 1024), (8, 512), (4, 1024), (4, 512), (2, 1024), (2, 512))
-ROWS = (1, 8, 16, 32, 64, 128)
+FORMS = ((16, 512, 1), (8, 1024, 1), (8, 512, 1), (8, 256, 2), (4, 512, 1), (4, 512, 2), (4, 1024, 1), (2, 1024, 1))
+"""Blocks of a cluster, threads of a block, blocks that a multiprocessor should hold."""
+ROWS = (1, 4, 8, 16, 32, 64, 128)
 
 
 class Draws:
@@ -35,12 +36,12 @@ class Draws:
             self.logits = [cupy.roll(base[:rows], 977 * i, 1).copy() for i in range(copies)]
         self.out, self.how = (on.device.to_device(np.zeros(rows, np.int32)) for _ in range(2))
 
-    def seconds(self, rule: tuple[int, float], form: tuple[int, int] | None) -> tuple[float, float]:
+    def seconds(self, rule: tuple[int, float], form: tuple[int, ...] | None) -> tuple[float, float]:
         """Median seconds of a launch, and the mean rounds of the search."""
         draws = np.random.default_rng(5).random(self.rows)
         given = sampling.settings(self.rows, top_k=rule[0], top_p=rule[1], draws=draws, columns=COLUMNS)
         there = self.on.device.to_device(given)
-        how: dict[str, Any] = {"cluster": form[0], "threads": form[1]} if form else {}
+        how: dict[str, Any] = {"cluster": form[0], "threads": form[1], "resident": form[2]} if form else {}
         launches = [sampling.prepare(self.on, one, there, self.out, self.how, **how) for one in self.logits]
         launches[0]()
         self.on.wait()
@@ -67,9 +68,9 @@ def right_tokens(on: Any, base: Any) -> dict[str, Any]:
         right, chances = sampling.twin(logits, given, kind), sampling.reference(logits, given, kind)
         edges = chances.cumsum(1)
         x, s = on.device.to_device(logits), on.device.to_device(given)
-        for form in FORMS:
+        for form in FORMS[:: 1 if name == "bf16" else 3]:
             out, how = (on.device.to_device(np.full(rows, -7, np.int32)) for _ in range(2))
-            sampling.prepare(on, x, s, out, how, kind=kind, cluster=form[0], threads=form[1])()
+            sampling.prepare(on, x, s, out, how, kind=kind, cluster=form[0], threads=form[1], resident=form[2])()
             on.wait()
             tokens = on.device.to_numpy(out)
             other = np.flatnonzero(tokens != right)
@@ -156,7 +157,7 @@ def main() -> None:
     rng = np.random.default_rng(2)
     found: dict[str, Any] = {"tokens": right_tokens(on, None), "frequencies": right_frequencies(on), "times": {}}
     print(json.dumps({key: found[key] for key in ("tokens", "frequencies")}, indent=1), flush=True)
-    forms = FORMS if "--forms" in sys.argv else (None,)
+    forms = (None, *FORMS) if "--forms" in sys.argv else (None,)
     for spread, scale in SPREADS.items():
         base = on.device.to_device(numbers.encode(rng.normal(size=(max(ROWS), COLUMNS)) * scale, "bf16"))
         if spread == "usual":
@@ -164,23 +165,20 @@ def main() -> None:
             print(found["others"], flush=True)
         for rows in ROWS:
             pool = Draws(on, base, rows, min(40, max(4, -(-120_000_000 // (rows * COLUMNS * 2)))))
+            rounds = {}
             for rule, limits in RULES.items():
                 for form in forms:
                     if form and rows >= 32 and form[0] > 8:
                         continue
-                    seconds, rounds = pool.seconds(limits, form)
-                    found["times"][f"{spread} | {rule} | {rows} | {form}"] = [seconds * 1e6, rounds]
-            line = {
-                rule: min((us, key.split(" | ")[3], how) for key, (us, how) in found["times"].items()
-                          if key.startswith(f"{spread} | {rule} | {rows} | "))
-                for rule in RULES
-            }  # fmt: skip
-            print(
-                spread,
-                rows,
-                {rule: f"{us:.1f} {form} r{how:.1f}" for rule, (us, form, how) in line.items()},
-                flush=True,
-            )
+                    seconds, rounds[rule] = pool.seconds(limits, form)
+                    found["times"][f"{spread} | {rule} | {rows} | {form}"] = [seconds * 1e6, rounds[rule]]
+            for rule in RULES:
+                said = " ".join(
+                    f"{key.split(' | ')[3]} {us:.1f}"
+                    for key, (us, _) in found["times"].items()
+                    if key.startswith(f"{spread} | {rule} | {rows} | ")
+                )
+                print(f"{spread} | {rule} | {rows} | {said} | {rounds[rule]:.1f}", flush=True)
     with open(sys.argv[1], "w") as file:
         json.dump(found, file, indent=1)
 

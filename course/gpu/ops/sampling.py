@@ -70,11 +70,13 @@ def prepare(
     chained: bool = False,
     cluster: int | None = None,
     threads: int | None = None,
+    resident: int = 1,
 ) -> Launch:
     """logits: (rows, columns), columns a multiple of 16 bytes; settings: (rows, 4), see `settings`; out, how: (rows,).
 
     out: the tokens, int32. how: 0 where comparing candidates was enough, else the rounds of the search, int32.
-    cluster, threads: blocks that have a row together, and threads of each; what should be fastest by default.
+    cluster, threads: blocks that have a row together, and threads of each; what should be fastest by default. resident:
+    blocks that a multiprocessor should hold, which bounds the registers.
     Raises ValueError for arrays that do not fit together and for rows that are too long.
     """
     rows, columns = (int(size) for size in logits.shape)
@@ -99,7 +101,7 @@ def prepare(
     if share > SLOTS * 32:
         raise ValueError(f"columns must be at most {SLOTS * 32 * cluster * numbers.wide(kind):,}, not {columns:,}")
     held = queue.tensor_cores and 16 * share + OWN_SHARED <= MOST_SHARED
-    kernel = queue.kernel("sampling", kind, CLUSTER=cluster, THREADS=threads, HELD=int(held))
+    kernel = queue.kernel("sampling", kind, CLUSTER=cluster, THREADS=threads, HELD=int(held), RESIDENT=resident)
     args = (logits, settings, out, how, columns)
     return queue.prepare(
         kernel, (rows * cluster,), threads, args, shared_bytes=16 * share if held else 0, chained=chained

@@ -99,7 +99,7 @@ def test_what_is_left_is_what_the_small_model_leaves() -> None:
 def test_frequencies_are_those_of_float64(compiled: Queue) -> None:
     rng = np.random.default_rng(24)
     rows = 500
-    for spread, top_k, top_p in ((2.0, 12, 0.9), (0.2, 0, 0.6)):
+    for spread, top_k, top_p in ((2.0, 12, 0.9), (0.2, 0, 0.6), (0.2, 5, 1.0)):
         logits = np.repeat(numbers.encode(rng.normal(size=(1, 128)) * spread, "bf16"), rows, 0)
         given = sampling.settings(rows, top_k=top_k, top_p=top_p, draws=rng.random(rows), columns=128)
         tokens, _ = drawn(compiled, logits, given, "bf16", threads=32)
@@ -132,7 +132,7 @@ def test_bad_settings_and_arrays_are_refused(on: Queue) -> None:
     with pytest.raises(ValueError, match="columns must be a multiple of 4"):
         sampling.prepare(on, x[:, :59], given, out, out, kind="fp32")
     if not on.plain:
-        with pytest.raises(ValueError, match="cluster must be at most"):
+        with pytest.raises(ValueError, match="cluster must be"):
             sampling.prepare(on, x, given, out, out, kind="fp32", cluster=16 if on.largest_cluster < 16 else 17)
         (long,) = on_device(on, np.zeros((1, 2_048 * 32 * 4 + 4), np.float32))
         with pytest.raises(ValueError, match="columns must be at most 262,144, not 262,148"):
