@@ -62,11 +62,10 @@ DEVICE uint2 fetch(const uint2* from, int) { return *from; }
 
 // Neighbours among the numbers that the kind has are neighbouring whole numbers, in the same order.
 DEVICE int place_of(float x) {
-    const int bits = (int)AS_BITS(x + 0.0f);  // -0 is 0
+    const int bits = (int)AS_BITS(x);
     return (bits ^ (bits >> 31 & 0x7fffffff)) >> STEP;
 }
 DEVICE float number_at(int place) {
-    if (place == -1) place = -2;  // where -0 would be there is nothing, as there is nothing above the next lower place
     const int bits = place < 0 ? (int)((bits32)place << STEP) | ((1 << STEP) - 1) : place << STEP;
     return AS_FLOAT((bits32)(bits ^ (bits >> 31 & 0x7fffffff)));
 }

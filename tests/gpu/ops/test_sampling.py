@@ -55,9 +55,10 @@ def test_both_ways_are_taken_and_the_shares_of_a_row_may_be_of_any_size(compiled
     logits = numbers.encode(rng.normal(size=(4, 8 * 1_003)) * 0.5, "bf16")
     given = sampling.settings(4, top_k=[20, 0, 0, 2_000], top_p=[0.9, 0.9, 1, 0.9], draws=rng.random(4), columns=8_024)
     for cluster in {1, min(2, compiled.largest_cluster), compiled.largest_cluster}:
-        tokens, rounds = drawn(compiled, logits, given, "bf16", threads=256, cluster=cluster)
-        check(tokens, logits, given, "bf16")
-        assert rounds[0] == 0 and (rounds[1:] > 0).all()
+        for threads in (128, 512):  # without top-k, a bound is found only if more than 256 threads have numbers
+            tokens, rounds = drawn(compiled, logits, given, "bf16", threads=threads, cluster=cluster)
+            check(tokens, logits, given, "bf16")
+            assert rounds[0] == 0 and (rounds[1:] > 0).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,7 +100,7 @@ def test_what_is_left_is_what_the_small_model_leaves() -> None:
 def test_frequencies_are_those_of_float64(compiled: Queue) -> None:
     rng = np.random.default_rng(24)
     rows = 500
-    for spread, top_k, top_p in ((2.0, 12, 0.9), (0.2, 0, 0.6), (0.2, 5, 1.0)):
+    for spread, top_k, top_p in ((2.0, 12, 0.9), (0.2, 0, 0.6), (0.2, 5, 1.0), (3.0, 0, 0.8)):
         logits = np.repeat(numbers.encode(rng.normal(size=(1, 128)) * spread, "bf16"), rows, 0)
         given = sampling.settings(rows, top_k=top_k, top_p=top_p, draws=rng.random(rows), columns=128)
         tokens, _ = drawn(compiled, logits, given, "bf16", threads=32)
