@@ -116,8 +116,8 @@ class Simulated(Executor):
     def execute(self, work: Work) -> Outcome:
         """One step, looked at request by request."""
         decodes = [request.computed for request in work.decodes]
-        # The last token of a prompt computed again is a decode like any other.
-        again = [request for request, _ in work.chunks if request.emitted and request.remaining == 1]
+        # The last token of a prompt computed again, or of one that comes from elsewhere, is a decode like any other.
+        again = [r for r, _ in work.chunks if r.remaining == 1 and (r.emitted or r.elsewhere)]
         decodes += [request.computed for request in again]
         prompts = [(tokens, request.computed) for request, tokens in work.chunks if request not in again]
         emits = [*work.decodes, *(request for request, tokens in work.chunks if tokens >= request.remaining)]

@@ -199,6 +199,7 @@ class PlainEngine(Intake):
         self.running.append(request)
         request.life.admitted = self.steps
         if not self.limits.padded:
+            self.notes.brings(request, self.pool, self.steps)
             request.life.computed_before = self.pool.admit(request)
             tokens[request] = min(tokens[request], request.remaining)
             return

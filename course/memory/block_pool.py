@@ -28,16 +28,27 @@ class BlockPool:
 
     `hit` looks what is there of a request that waits, `admit` holds it, `take` adds blocks for the tokens that are
     about to be computed, `release` gives everything back when the answer is complete, and `preempt` when the request
-    loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
-    verbs, and `plan` if its blocks are shared (`PrefixPool`).
+    loses its slot before. In a plain pool nothing is there but what comes from elsewhere (`bring`). A
+    pool of another kind overrides these verbs, and `plan` if its blocks are shared (`PrefixPool`).
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
     lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
     nobody who waits comes to need fewer blocks. grows: whether those that decode need more blocks as they go on.
+    coming: tokens by request of what comes from elsewhere with those that have had no slot yet.
     """
 
-    __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
+    __slots__ = (
+        "_numbers",
+        "_reserved",
+        "_returned",
+        "_tables",
+        "block_size",
+        "column",
+        "coming",
+        "free",
+        "num_blocks",
+    )
 
     shared: array | None = None
     lookups: array | None = None
@@ -49,6 +60,7 @@ class BlockPool:
         self.column: array | None = None
         self._reserved: dict[Holder, int] = {}
         self._tables: dict[Holder, list[int]] = {}
+        self.coming: dict[Holder, int] = {}
         self._numbers = 0  # block numbers given out so far, and those that came back
         self._returned: list[int] = []
 
@@ -60,13 +72,18 @@ class BlockPool:
 
     def hit(self, request: Holder) -> int:
         """Tokens of a request that waits which are in the cache already, fewer than all. Changes nothing."""
-        return 0
+        return self.coming.get(request, 0) if self.coming else 0
 
     def admit(self, request: Holder) -> int:
         """The request gets a slot, and holds what is there of it. Returns its tokens."""
         tokens = self.hit(request)
         self.free -= -(-tokens // self.block_size)
+        self.coming.pop(request, None)
         return tokens
+
+    def bring(self, request: Holder, tokens: int) -> None:
+        """K and V of so many tokens of a request that waits come from elsewhere when it gets its slot."""
+        self.coming[request] = tokens
 
     def held(self, request: Holder) -> int:
         """Blocks that the request holds."""
@@ -124,7 +141,7 @@ class BlockPool:
         return tokens
 
     def forget(self, request: Holder) -> int:
-        """A request that holds no blocks leaves for good. Returns how many of its tokens were kept elsewhere."""
+        """A request that holds no blocks leaves the queue. Returns how many of its tokens were kept for it."""
         return 0
 
     def copying(self) -> float:
@@ -194,7 +211,7 @@ class Plan:
 
     def __init__(self, pool: BlockPool, due: int = 0):
         self._pool, self._size, self.free = pool, pool.block_size, pool.free - due
-        self._plain = type(pool) is BlockPool  # then `hit` is 0
+        self._plain = type(pool) is BlockPool and not pool.coming  # then `hit` is 0
         self._there: dict[Holder, int] = {}  # tokens of those that the plan has brought in; -1 for those pushed out
 
     def hit(self, request: Holder) -> int:

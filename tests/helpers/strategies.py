@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
 from course.engine.fast import tight
+from course.engine.plain import PlainEngine
+from course.engine.serving import Engine, finish
 from tests.helpers import oracle, oracle_own
 from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import Decided
@@ -52,6 +54,8 @@ class Case:
     cap: int | None = None
     tenant: tuple | None = None
     patience: tuple | None = None
+    elsewhere: tuple | None = None
+    """Tokens of each prompt that somebody else computed; such requests are submitted one by one."""
 
     @property
     def labels(self) -> dict:
@@ -89,16 +93,35 @@ class Case:
         )
 
     def served(self) -> Run:
+        if self.elsewhere is not None:
+            return self.served_by(Engine(fresh(self.policy), self.step_time, self.cache))
         return serve(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def served_asking(self) -> Run:
+        if self.elsewhere is not None:
+            return self.served_by(Engine(fresh(self.policy), self.step_time, self.cache, honour_until=False))
         return serve_asking(self.load, fresh(self.policy), self.step_time, self.cache)
+
+    def served_by(self, engine: Engine | PlainEngine) -> Run:
+        """Each request is submitted by itself."""
+        load, tokens = self.load, self.elsewhere or (0,) * len(self.prompt)
+        columns = [load.guess, load.tenant, load.tags, load.deadline, load.patience]
+        for row, (arrival, prompt) in enumerate(zip(self.arrival, self.prompt, strict=True)):
+            values = [None if column is None else column[row] for column in columns]
+            guess, tenant, tags, deadline, patience = (None if v != v else v for v in values)  # NaN
+            request = policies.Request(
+                arrival, prompt, guess=guess, tenant=tenant, tags=tags or (), deadline=deadline, patience=patience,
+                computed=tokens[row],
+            )  # fmt: skip
+            engine.submit(request, self.output[row])
+        return finish(engine)
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
         requests = oracle.Requests(
-            self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap, self.patience
-        )
+            self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap, self.patience,
+            self.elsewhere,
+        )  # fmt: skip
         memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
@@ -470,6 +493,15 @@ def leaving(draw, sharing_too=False):
     # Somebody stays, or there might be no step at all.
     patience = (None, *draw(st.lists(seconds, min_size=n - 1, max_size=n - 1)))
     return replace(case, policy=policy, patience=patience)
+
+
+@st.composite
+def from_elsewhere(draw, *kinds):
+    """Cases of these kinds, some or all prompts of which somebody else has computed, in part or whole."""
+    case = draw(st.one_of(*kinds).filter(lambda case: not any(before is not None for before in case.after)))
+    some = draw(st.sampled_from([(0, 0.5, 1), (1,), (0, 1)]))
+    share = draw(st.lists(st.sampled_from(some), min_size=len(case.prompt), max_size=len(case.prompt)))
+    return replace(case, elsewhere=tuple(int(p * s) for p, s in zip(case.prompt, share, strict=True)), cap=None)
 
 
 def _columns(draw, n, prompt, output):

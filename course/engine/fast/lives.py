@@ -166,7 +166,8 @@ class Lives(Intake):
                 del queue[request]
                 members[request] = None
                 life.admitted = step
-                if self.counts:
+                if self.counts or pool.coming:
+                    notes.brings(request, pool, step)
                     life.computed_before = pool.admit(request)
                 self.running_shown = None
             elif request not in members:
@@ -184,7 +185,7 @@ class Lives(Intake):
                 self.prefilling[request] = None
             elif cached or self.prefilling:
                 self.prefilling.pop(request, None)
-            if remaining == 1 and life.emitted_before:  # the last token of a prompt computed again: a decode like any
+            if remaining == 1 and (life.emitted_before or life.elsewhere):  # of a prompt computed before: a decode
                 decodes += 1
                 context += known
                 notes.decodes.extend((life.row, step, step, known))
