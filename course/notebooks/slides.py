@@ -40,6 +40,8 @@ FULL = 900
 BESIDE = 330
 """Characters of a text above a figure on the same slide."""
 PLOTLY = "application/vnd.plotly.v1+json"
+UNUSABLE = (files.TooLarge, AttributeError, KeyError, RecursionError, TypeError, ValueError)
+"""What a notebook of the wrong shape raises."""
 LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)")
 CALL = re.compile(r"lab\d\d\.(\w+)\(\)")
 ASKED = re.compile(r"lab\.(predict|recap|ticket)\((?:\"(\w+)\")?\)")
@@ -76,7 +78,7 @@ def deck(notebook: NotebookNode, lesson: Lesson) -> NotebookNode:
 
 def html(slides: NotebookNode) -> str:
     """The page of a deck."""
-    exporter = SlidesExporter(extra_template_basedirs=[str(TEMPLATES)], template_name="deck")
+    exporter = SlidesExporter(extra_template_basedirs=[str(TEMPLATES)], template_name="deck", exclude_anchor_links=True)
     return exporter.from_notebook_node(slides, {"deck": _parts_of_the_page()})[0]
 
 
@@ -219,7 +221,7 @@ def write(root: Path, number: str, to: Path) -> Path:
     try:
         notebook = nbformat.reads(files.read(paths[0], LARGEST).decode("utf-8"), as_version=4)
         page = html(deck(notebook, lesson))
-    except (files.TooLarge, KeyError, AttributeError, TypeError, RecursionError, ValueError) as error:
+    except (*UNUSABLE, nbformat.ValidationError) as error:
         raise ValueError(f"{paths[0].name} cannot be shown ({type(error).__name__}: {error})") from None
     to.mkdir(parents=True, exist_ok=True)
     target = to / f"{paths[0].stem}.html"
