@@ -42,6 +42,9 @@ BESIDE = 330
 PLOTLY = "application/vnd.plotly.v1+json"
 UNUSABLE = (files.TooLarge, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 """What a notebook of the wrong shape raises."""
+SHORT = 30
+"""Characters of a text that is no slide, such as "A good place for a break."."""
+HEADING = re.compile(r"#+ .*")
 LINK = re.compile(r"\[([^\]]+)\]\([^)\s]*\)")
 CALL = re.compile(r"lab\d\d\.(\w+)\(\)")
 ASKED = re.compile(r"lab\.(predict|recap|ticket)\((?:\"(\w+)\")?\)")
@@ -112,11 +115,13 @@ def _slides(cells: list[NotebookNode], lesson: Lesson) -> Iterator[Slide]:
     waiting: Slide = []
     for cell in cells:
         if cell.cell_type == "markdown":
-            texts = [text for text in _texts(cell.source) if not text.startswith("# ")]
-            for text in texts:
-                if waiting:
+            for text in _texts(cell.source):
+                if text.startswith("# ") or (len(text) < SHORT and not text.startswith("#")):
+                    continue
+                if waiting and not HEADING.fullmatch(waiting[-1].text):
                     yield waiting
-                waiting = [Part(text)]
+                    waiting = []
+                waiting = [Part("\n\n".join([*(part.text for part in waiting), text]))]
             continue
         for slide in _shown(cell, lesson):
             if waiting and _fits(waiting, slide):
@@ -143,7 +148,7 @@ def _texts(source: str) -> Iterator[str]:
     for text in re.split(r"\n(?=##+ )", plain.strip()):
         held = ""
         for paragraph in re.split(r"\n\s*\n", text):
-            if held and not re.fullmatch(r"#+ .*", held) and len(held) + len(paragraph) > FULL:
+            if held and not HEADING.fullmatch(held) and len(held) + len(paragraph) > FULL:
                 yield held
                 held = ""
             held = f"{held}\n\n{paragraph}".strip()

@@ -14,7 +14,7 @@ function show(slide) {
   }
 }
 Reveal.initialize({
-  width: 1280, height: 720, margin: 0, center: false, hash: true, transition: "none", slideNumber: "c/t", pdfSeparateFragments: false,
+  width: 1280, height: 720, margin: 0, center: false, hash: true, transition: "none", slideNumber: "c/t", controls: false,
 });
 Reveal.on("ready", (event) => show(event.currentSlide));
 Reveal.on("slidechanged", (event) => show(event.currentSlide));
