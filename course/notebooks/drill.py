@@ -49,7 +49,8 @@ def _first() -> str:
     many = len(table())
     return (
         f"# {many} incidents\n\nEach pair has a page of one engine, simulated: read it, say what is wrong and what you"
-        " would measure next. `course look page-NN.txt` names the row that fits."
+        " would measure next. `course look page-NN.txt` names the row that fits.\n\nWhere both lines of a graph are the"
+        " same, that graph does not tell: the page does."
     )
 
 

@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -73,6 +73,8 @@ def deck(notebook: NotebookNode, lesson: Lesson) -> NotebookNode:
         head = re.match(r"##? (.+)", slide[0].text)
         begins, section = bool(head), head[1] if head else section
         whole = slide if begins else [Part(f'<p class="where">{escape(section)}</p>', True), *slide]
+        if not whole[-1].html and whole[-1].text.endswith(":"):  # what it announces runs in the lab
+            whole = [*whole[:-1], replace(whole[-1], text=f"{whole[-1].text[:-1]}.")]
         for place, part in enumerate(whole):
             kind = "-" if place else "slide" if begins else "subslide"
             cells.append(as_cell(part, kind))
@@ -135,11 +137,18 @@ def _slides(cells: list[NotebookNode], lesson: Lesson) -> Iterator[Slide]:
 
 
 def _fits(before: Slide, slide: Slide) -> bool:
-    """Whether a figure or a table goes below a text: one figure a slide, and a short text above it."""
-    if not slide[0].html or any(part.figure for part in before):
+    """Whether something goes below a text on its slide: nothing below a figure or a table, and room for all."""
+    if any(part.html for part in before):
         return False
-    many = sum(len(part.text) for part in before if not part.html)
-    return many <= (BESIDE if slide[0].figure else FULL // 2) and not any(part.html for part in before)
+    many = sum(_read(part.text) for part in before)
+    if not slide[0].html:
+        return many + sum(_read(part.text) for part in slide) <= FULL
+    return many <= (BESIDE if slide[0].figure else FULL // 2)
+
+
+def _read(text: str) -> int:
+    """Characters that are read: those of a formula, and not of its elements."""
+    return len(re.sub(r"<[^>]+>", "", text))
 
 
 def _texts(source: str) -> Iterator[str]:
@@ -148,7 +157,7 @@ def _texts(source: str) -> Iterator[str]:
     for text in re.split(r"\n(?=##+ )", plain.strip()):
         held = ""
         for paragraph in re.split(r"\n\s*\n", text):
-            if held and not HEADING.fullmatch(held) and len(held) + len(paragraph) > FULL:
+            if held and not HEADING.fullmatch(held) and _read(held) + _read(paragraph) > FULL:
                 yield held
                 held = ""
             held = f"{held}\n\n{paragraph}".strip()
