@@ -55,6 +55,7 @@ class PaddedStep(Step):
         if not sampled:
             self.launches.append(most_likely.prepare(self.queue, self._logits, self._chosen, **how))
             return
+        self._greedy = sampling.settings(1, temperature=0, columns=llama.shape.vocabulary)
         settings, rounds = self.inputs.there["settings"].view(np.float32), llama.ints(self.sequences)
         self.launches.append(sampling.prepare(self.queue, self._logits, settings, self._chosen, rounds, **how))
 
@@ -123,7 +124,7 @@ class PaddedStep(Step):
         here["ends"][places:] = np.arange(rows, self.tokens)
         if self.sampled:
             drawn = here["settings"].view(np.float32)
-            drawn[:] = sampling.settings(1, temperature=0, columns=self.llama.shape.vocabulary)
+            drawn[:] = self._greedy
             if settings is not None:
                 drawn[: len(chunks)], drawn[places : places + decodes] = np.split(settings, [len(chunks)])
         if self.decodes:
