@@ -30,23 +30,6 @@
 #define QUADS (HEAD_DIM / 4)  // float4s a row of sums
 #define LOWEST -1e30f         // stands for minus infinity where differences are taken
 
-// Two e4m3 numbers as two fp16 numbers, which are UNIT times too small where there is no instruction for it: shifted by
-// 7 bits, an exponent that counts from 7 is one that counts from 15.
-#if !defined(CPU_SHIM) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-#define UNIT 1.0f
-DEVICE bits32 halves(bits32 two) {
-    bits32 both;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"((bits16)two));
-    return both;
-}
-#else
-#define UNIT 256.0f
-DEVICE bits32 halves(bits32 two) {
-    const bits32 apart = (two & 0xffu) | (two & 0xff00u) << 8;
-    return (apart & 0x007f007fu) << 7 | (apart & 0x00800080u) << 8;
-}
-#endif
-
 // An e4m3 number in the low 8 bits. No float on the way is below 2^-6: compilers may be told that such small ones are 0.
 DEVICE float from_e4m3(bits32 bits) {
     const bits32 size = bits & 0x7fu;
@@ -73,43 +56,18 @@ DEVICE void store(element* out, int sequence, int head, int quad, float4 v) {
 #error "the form with tensor cores is for heads of 128 numbers: compile with -DTENSOR=0"
 #endif
 #if TENSOR && HAS_MMA
-#if defined(CPU_SHIM)
-DEVICE float low_half(bits32 pair) { return from_fp16((bits16)(pair & 0xffffu)); }
-DEVICE float high_half(bits32 pair) { return from_fp16((bits16)(pair >> 16)); }
-DEVICE bits32 half_pair(float first, float second) { return to_fp16(first) | (bits32)to_fp16(second) << 16; }
-DEVICE void multiply(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
-    const bits32 mine[6] = {a0, a1, a2, a3, b0, b1};
-    shim::mma(c, mine, low_half, high_half, 0);
-}
-#define MIX_LOW(a, b) (((a) & 0xffu) | ((b) & 0xffu) << 8 | ((a) & 0xff00u) << 8 | ((b) & 0xff00u) << 16)
-#define MIX_HIGH(a, b) MIX_LOW((a) >> 16, (b) >> 16)
-#else
-DEVICE bits32 half_pair(float first, float second) {
-    bits32 both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
-    return both;
-}
-DEVICE void multiply(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-// The bytes of two words by turns: of their low halves, and of their high ones.
-#define MIX_LOW(a, b) __byte_perm(a, b, 0x5140)
-#define MIX_HIGH(a, b) __byte_perm(a, b, 0x7362)
-#endif
 // A 16 x 8 product of what 16 bytes of a lane hold of keys: b of four steps of 16 in k.
 DEVICE void score(float* s, const bits32* query, uint4 keys) {
-    multiply(s, query[0], 0, query[1], 0, halves(keys.x), halves(keys.x >> 16));
-    multiply(s, query[2], 0, query[3], 0, halves(keys.y), halves(keys.y >> 16));
-    multiply(s, query[4], 0, query[5], 0, halves(keys.z), halves(keys.z >> 16));
-    multiply(s, query[6], 0, query[7], 0, halves(keys.w), halves(keys.w >> 16));
+    mma_halves(s, query[0], 0, query[1], 0, halves(keys.x), halves(keys.x >> 16));
+    mma_halves(s, query[2], 0, query[3], 0, halves(keys.y), halves(keys.y >> 16));
+    mma_halves(s, query[4], 0, query[5], 0, halves(keys.z), halves(keys.z >> 16));
+    mma_halves(s, query[6], 0, query[7], 0, halves(keys.w), halves(keys.w >> 16));
 }
 // Four dimensions of four tokens of values times their shares.
 DEVICE void add_values(float (*sum)[4], bits32 v0, bits32 v1, bits32 v2, bits32 v3, bits32 near, bits32 far) {
     const bits32 a = MIX_LOW(v0, v1), b = MIX_LOW(v2, v3), c = MIX_HIGH(v0, v1), d = MIX_HIGH(v2, v3);
-    multiply(sum[0], halves(a), halves(a >> 16), halves(b), halves(b >> 16), near, far);
-    multiply(sum[1], halves(c), halves(c >> 16), halves(d), halves(d >> 16), near, far);
+    mma_halves(sum[0], halves(a), halves(a >> 16), halves(b), halves(b >> 16), near, far);
+    mma_halves(sum[1], halves(c), halves(c >> 16), halves(d), halves(d >> 16), near, far);
 }
 #endif
 
@@ -129,7 +87,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
     const int mine_blocks = (blocks - warp + WARPS - 1) / WARPS;  // of this warp
     const int newest = lengths[sequence] - 1 - BLOCK * (first + warp);  // the last token, counted from the first of these
     const int mine = sequence * max_blocks + first + warp;
-    const float k_scale = scales[kv] * scale * UNIT;
+    const float k_scale = scales[kv] * scale * E4M3_UNIT;
 
     // Block numbers come 32 at a time, one a lane. at: of the block, in 16 bytes; end: its last valid token.
     int ahead = 0;
@@ -152,7 +110,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
         most[g] = LOWEST, weight[g] = 0.0f;
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-            query[g][i] = to_float(q[((long long)(sequence * KV_HEADS + kv) * G + g) * HEAD_DIM + 8 * place + i]) * (k_scale / UNIT);
+            query[g][i] = to_float(q[((long long)(sequence * KV_HEADS + kv) * G + g) * HEAD_DIM + 8 * place + i]) * (k_scale / E4M3_UNIT);
             sum[g][i] = 0.0f;
         }
     }
@@ -187,7 +145,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
             }
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
-                const float value = NUMBER(values, i) * (1.0f / UNIT);
+                const float value = NUMBER(values, i) * (1.0f / E4M3_UNIT);
 #pragma unroll
                 for (int g = 0; g < G; ++g) sum[g][i] += share[g] * value;
             }
@@ -303,7 +261,7 @@ fp8_attention(const element* q, const unsigned char* k_cache, const unsigned cha
 
     // The warps become one.
     const int span = spans[2 * sequence + 1];
-    const float v_scale = scales[KV_HEADS + kv] * UNIT;
+    const float v_scale = scales[KV_HEADS + kv] * E4M3_UNIT;
     for (int at = thread; at < G * QUADS; at += THREADS) {
         const int g = at / QUADS;
         float top = LOWEST, all = 0.0f;

@@ -20,8 +20,9 @@ SLOTS = 2_048
 """Groups of 32 loads that one thread block can add up in order (kernels/sampling.cu)."""
 OWN_SHARED = 40 * 1_024
 """Bytes of shared memory that the kernel has beside its share of a row."""
-CLUSTERS = {16: 8, 32: 4, 10**9: 2}
-"""Blocks that have a row together, by most rows: few rows leave more of the card to each."""
+FORMS = {16: (8, 256, 2), 32: (4, 512, 2), 10**9: (2, 1_024, 1)}
+"""By most rows: blocks that have a row together, threads of each, and blocks that a multiprocessor should hold. The
+fastest of eight on an H200, for top-k with top-p and for top-p alone; few rows leave more of the card to each."""
 BITS = 40
 """Chances are whole numbers of 2^-40 of the largest one where candidates are compared."""
 
@@ -70,7 +71,7 @@ def prepare(
     chained: bool = False,
     cluster: int | None = None,
     threads: int | None = None,
-    resident: int = 1,
+    resident: int | None = None,
 ) -> Launch:
     """logits: (rows, columns), columns a multiple of 16 bytes; settings: (rows, 4), see `settings`; out, how: (rows,).
 
@@ -92,16 +93,23 @@ def prepare(
 
         return run
     most = queue.largest_cluster
-    if cluster is None:
-        cluster = min(most, next(size for up_to, size in CLUSTERS.items() if rows <= up_to))
+    best = next(form for up_to, form in FORMS.items() if rows <= up_to) if most >= 8 else (1, 512, 1)
+    cluster = best[0] if cluster is None else cluster
     if whole("cluster", cluster, high=16) > most:
         raise ValueError(f"cluster must be at most {most} on {queue.device.name}, not {cluster}")
-    threads = multiple("threads", threads or (1_024 if most > 1 else 512), 32, "whole groups of lanes")
+    threads = multiple("threads", best[1] if threads is None else threads, 32, "whole groups of lanes")
     share = -(-wide // cluster)
     if share > SLOTS * 32:
         raise ValueError(f"columns must be at most {SLOTS * 32 * cluster * numbers.wide(kind):,}, not {columns:,}")
     held = queue.tensor_cores and 16 * share + OWN_SHARED <= MOST_SHARED
-    kernel = queue.kernel("sampling", kind, CLUSTER=cluster, THREADS=threads, HELD=int(held), RESIDENT=resident)
+    kernel = queue.kernel(
+        "sampling",
+        kind,
+        CLUSTER=cluster,
+        THREADS=threads,
+        HELD=int(held),
+        RESIDENT=resident or (best[2] if threads is None else 1),
+    )
     args = (logits, settings, out, how, columns)
     return queue.prepare(
         kernel, (rows * cluster,), threads, args, shared_bytes=16 * share if held else 0, chained=chained

@@ -61,7 +61,8 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
     *(("fp8_attention", f"TENSOR=1 G={g} WARPS={w} RESIDENT={16 // w}") for g, w in ((4, 4), (8, 8))),
-    *(("sampling", f"CLUSTER={c} THREADS=512 HELD=1 ELEMENT={e}") for c, e in ((8, 0), (2, 0), (4, 2))),
+    ("sampling", "CLUSTER=8 THREADS=256 RESIDENT=2 HELD=1"),
+    ("sampling", "CLUSTER=4 THREADS=512 HELD=1 ELEMENT=2"),
 ]  # fmt: skip
 
 
