@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import quote
+from course.base.settings import quote, whole
 from course.gpu.ops import (
     append,
     gather,
@@ -33,8 +33,11 @@ class Step:
     """A step of these token counts, prepared once: `write` its inputs, `run` it or replay `captured()`, take `logits`.
 
     chunks: (tokens, tokens already in the cache) of each prompt chunk; they come first in every order. lengths: of
-    each decode, the new token included. Both say what to prepare for; `write` may bring other cached tokens and other
+    each decode, its new tokens included. Both say what to prepare for; `write` may bring other cached tokens and other
     lengths. max_blocks: columns of the block tables, enough for these by default.
+
+    newest: new tokens of each decode, side by side: one, or a token and the drafts behind it that are verified, whose keys
+    and values are read once. Steps with chunks verify nothing.
 
     form: "fused" folds everything between the products into them (decodes only, at most 32, 16-bit numbers);
     "library" leaves the products to a library, or to NumPy; "auto" takes the first where it can.
@@ -50,6 +53,7 @@ class Step:
         lengths: Sequence[int] = (),
         max_blocks: int | None = None,
         form: str = "auto",
+        newest: int = 1,
     ) -> None:
         if form not in FORMS:
             raise ValueError(f"a step has the form {', '.join(FORMS)}, not {quote(form)}")
@@ -57,10 +61,15 @@ class Step:
         self.chunk_tokens = [int(tokens) for tokens, _ in chunks]
         self.decodes = len(lengths)
         self.sequences = len(chunks) + self.decodes
-        self.tokens = sum(self.chunk_tokens) + self.decodes
+        self.newest = whole("newest", newest)
+        self.tokens = sum(self.chunk_tokens) + self.decodes * self.newest
+        self.ends = len(chunks) + self.decodes * self.newest
+        """Rows that get logits."""
         if not self.tokens:
             raise ValueError("a step needs a chunk or a decode")
-        if self.tokens > llama.max_tokens or self.sequences > llama.max_sequences:
+        if self.newest > 1 and chunks:
+            raise ValueError(f"{self.newest} new tokens of each decode beside a chunk: drafts are verified without chunks")
+        if self.tokens > llama.max_tokens or self.ends > llama.max_sequences:
             raise ValueError(
                 f"a step of {self.tokens} tokens of {self.sequences} sequences: the model was made for "
                 f"{llama.max_tokens} and {llama.max_sequences}"
@@ -71,7 +80,8 @@ class Step:
         listed = self._listed([int(cached) for _, cached in chunks])
         self._plan_attention(listed, lengths)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
-        self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
+        most = llama.decode_attention.max_items // self.newest
+        self._places = min(rows + max(4, self.decodes // 8), most) if rows else 0
         self._places = max(self._places, rows)
         self.form = self._form(form)
         self._make_inputs(listed)
@@ -88,7 +98,9 @@ class Step:
             self._splits = (mixed if self.decodes else alone).splits(listed, self._slabs)
         if self.decodes:
             warps = (WARPS,) if listed else ()  # in one launch with a chunk they have its thread blocks
-            self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths, warps)
+            attention = llama.decode_attention
+            self._warps, self._blocks_an_item = attention.plan(lengths, warps, self.newest)
+            self._cluster = 1 if listed else attention.cluster(lengths, self.newest)
 
     def _form(self, form: str) -> str:
         fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
@@ -107,7 +119,7 @@ class Step:
 
     def _make_inputs(self, listed: list) -> None:
         sizes: dict[str, tuple[int, ...]] = dict.fromkeys(("ids", "positions", "slots"), (self.tokens,))
-        sizes |= {"ends": (self.sequences,), "table": (self.sequences, self.columns)}
+        sizes |= {"ends": (self.ends,), "table": (self.sequences, self.columns)}
         if self.decodes:
             sizes |= {"lengths": (self.decodes,), "items": (self._places, 3), "spans": (self.decodes, 2)}
         if listed:
@@ -154,8 +166,10 @@ class Step:
         ends = [tokens + behind for _, tokens, behind, _ in listed]
         if self.decodes:
             ends += work_list.checked_lengths(lengths, llama.max_positions).tolist()
+            if min(lengths) < self.newest:
+                raise ValueError(f"a sequence of {min(lengths)} tokens cannot have {self.newest} new ones")
         positions = [np.arange(behind, behind + tokens) for _, tokens, behind, _ in listed]
-        positions += [np.array([length - 1]) for length in lengths]
+        positions += [np.arange(length - self.newest, length) for length in lengths]
         slots = []
         for s, (end, where) in enumerate(zip(ends, positions, strict=True)):
             if end > llama.max_positions:
@@ -168,7 +182,7 @@ class Step:
         here["positions"][:] = np.concatenate(positions)
         here["slots"][:] = append.checked_slots(np.concatenate(slots), llama.blocks)
         last_rows = [first + tokens - 1 for first, tokens, _, _ in listed]
-        here["ends"][:] = [*last_rows, *range(self.tokens - self.decodes, self.tokens)]
+        here["ends"][:] = [*last_rows, *range(self.tokens - self.decodes * self.newest, self.tokens)]
         here["table"][:] = table
         if self.decodes:
             self._write_work(np.array(lengths))
@@ -199,7 +213,7 @@ class Step:
         return self.queue.captured(self.launches, self)
 
     def logits(self) -> np.ndarray:
-        """float32 (sequences, vocabulary): what may follow the last token of each chunk, then of each decode."""
+        """float32 (rows, vocabulary): what may follow the last token of each chunk, then each new token of a decode."""
         self.queue.wait()
         return numbers.decode(self.queue.device.to_numpy(self._logits), self.llama.kind)
 
@@ -217,6 +231,8 @@ class Step:
             there["spans"],
             out,
             warps=self._warps,
+            newest=self.newest,
+            cluster=self._cluster,
             **how,
         )
 
@@ -257,7 +273,7 @@ class Step:
         qkv = llama.room("qkv", rows, shape.qkv_rows)
         q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
         gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
-        self._logits = llama.room("logits", self.sequences, shape.vocabulary)
+        self._logits = llama.room("logits", self.ends, shape.vocabulary)
         launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
         for i in range(shape.layers):
             norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
@@ -275,7 +291,7 @@ class Step:
                 silu.prepare(queue, gate_up, inner, **how),
                 product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
             ]  # fmt: skip
-        ends, normed_ends = (llama.room(name, self.sequences, shape.hidden) for name in ("ends", "normed_ends"))
+        ends, normed_ends = (llama.room(name, self.ends, shape.hidden) for name in ("ends", "normed_ends"))
         if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
             launches.append(gather.prepare(queue, x, there["ends"], ends, **how))
         else:
