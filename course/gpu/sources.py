@@ -56,6 +56,8 @@ def text(name: str) -> str:
 BUILT_ON = {
     "decode_loop": ("decode_step.cu",),
     "decode_attention": ("attention_parts.h",),
+    "skinny_gemm": ("finish.h",),
+    "split_gemm": ("finish.h",),
     "mixed_attention": ("attention_parts.h", "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""

@@ -1,0 +1,83 @@
+"""y = x W^T for up to 64 rows with packed weights: x is shared by many columns, K by the blocks of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course.base.settings import whole
+from course.gpu.ops import skinny_gemm
+from course.gpu.ops.queue import MOST_SHARED, Launch, Queue
+from course.gpu.ops.skinny_gemm import FINISHES, Heads
+
+MOST_ROWS = 64
+MOST_CLUSTER = 8
+"""Blocks of a cluster that every card of compute capability 9.0 has room for."""
+
+
+def shared_bytes(groups: int, warps: int, pieces: int, stages: int) -> int:
+    """Shared memory of a block: its ring of x, which becomes the room for its sums."""
+    return max(16 * stages * pieces * groups * 32, 4 * 16 * warps * (8 * groups + 1))
+
+
+def prepare(
+    queue: Queue,
+    x: Any,
+    w: Any,
+    out: Any,
+    rows: int,
+    *,
+    finish: str = "rows",
+    norm: float | None = None,
+    heads: Heads | None = None,
+    kind: str = "bf16",
+    cluster: int | None = None,
+    warps: int | None = None,
+    pieces: int | None = None,
+    stages: int = 3,
+    resident: int = 2,
+    chained: bool = False,
+) -> Launch:
+    """One product as `skinny_gemm.prepare` has it, for up to 64 rows, on tensor cores.
+
+    cluster: blocks that share K. warps: tiles of 16 columns a block. pieces: times 32 columns of x that are fetched
+    together, stages: such that are under way. resident: blocks a multiprocessor. None: as `variant` says.
+
+    Raises ValueError for arrays that do not fit together, for what the kernel has no form of, and for a device without
+    tensor cores or such clusters.
+    """
+    args = skinny_gemm.arguments(
+        queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind, most=MOST_ROWS
+    )
+    if queue.plain:
+        return lambda: skinny_gemm.twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
+    groups, tiles, columns = int(x.shape[1]), int(w.shape[0]), 32 * int(x.shape[0])
+    best = variant(queue, groups, tiles, columns)
+    cluster = whole("cluster", cluster or best[0], high=MOST_CLUSTER)
+    warps = whole("warps", warps or best[1], high=16)
+    pieces = whole("pieces", pieces or best[2], high=16)
+    stages = whole("stages", stages, low=2, high=8)
+    if not queue.tensor_cores:
+        raise ValueError("this product needs tensor cores: `skinny_gemm` has a form without, for up to 8 rows")
+    if cluster > 1 and queue.device.is_gpu and queue.largest_cluster < cluster:
+        raise ValueError(f"{cluster} blocks cannot be a cluster on this card: its clusters have {queue.largest_cluster}")
+    if columns % (32 * pieces):
+        raise ValueError(f"K = {columns} is not a multiple of 32 x pieces {pieces}")
+    shared = shared_bytes(groups, warps, pieces, stages)
+    if shared > MOST_SHARED:
+        raise ValueError(f"{stages} stages of {pieces} pieces need {shared} bytes of shared memory: {MOST_SHARED} at most")
+    macros = {"GROUPS": groups, "WARPS": warps, "PIECES": pieces, "STAGES": stages, "RESIDENT": resident}
+    macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish]}
+    macros |= {"CLUSTER": cluster} if cluster > 1 else {}
+    macros |= {"HEAD_DIM": int(out.shape[2])} if heads else {}
+    grid = -(-tiles // warps) * cluster
+    kernel = queue.kernel("split_gemm", kind, **macros)
+    return queue.prepare(kernel, (grid,), 32 * warps, args, shared_bytes=shared, chained=chained)
+
+
+def variant(queue: Queue, groups: int, tiles: int, columns: int) -> tuple[int, int, int]:
+    """(blocks of a cluster, warps, pieces) so that about two blocks a multiprocessor share the work evenly."""
+    warps = 8
+    pieces = next(size for size in (4, 2, 1) if (columns // 32) % size == 0)
+    places, blocks = 2 * queue.multiprocessors, -(-tiles // warps)
+    most = min(MOST_CLUSTER, queue.largest_cluster, columns // (32 * pieces))
+    return max(1, min(most, places // blocks)), warps, pieces
