@@ -100,7 +100,7 @@ def step_at(llama: Llama, point: Point, rng: np.random.Generator, make: Callable
 
 
 def verify_step_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator) -> Step:
-    """The step that verifies drafts: each sequence has drafts + 1 new tokens, over keys and values that are read once."""
+    """The step that verifies drafts: drafts + 1 new tokens a sequence, for which its keys and values are read once."""
     sequences, drafts, context = point
     step = Step(llama, lengths=[context] * sequences, newest=drafts + 1)
     tables = _tables(llama, [-(-context // BLOCK)] * sequences, rng)

@@ -77,9 +77,9 @@ class DecodeAttention:
 
     def cluster(self, lengths: Any, newest: int = 1) -> int:
         """Blocks of a cluster that should share each sequence, 1 where items are faster or there are no clusters."""
-        if not self.tensor or self.queue.largest_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
+        if not self.tensor or self.queue.merging_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
             return 1
-        return min(self.queue.largest_cluster, 8 if len(lengths) < 5 else 4)
+        return min(self.queue.merging_cluster, 8 if len(lengths) < 5 else 4)
 
     def plan(self, lengths: Any, warps: Sequence[int] = (), newest: int = 1) -> tuple[int, int]:
         """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest.
@@ -121,15 +121,15 @@ class DecodeAttention:
 
         q: (sequences x newest, heads, width), the rows of a sequence side by side, its last token in the last. caches:
         (blocks, KV heads, 16, width). table: (sequences, most blocks) int32. lengths: (sequences,) int32, the new
-        tokens included: `newest` at least. items, spans: of a WorkList, on the device. out: as q, or packed with room for
-        8 x groups rows. cluster: blocks that share a sequence and merge in shared memory, whatever the items are; see
-        `cluster`. Raises ValueError for arrays that do not fit together, and for more new tokens than the kernel has.
+        tokens included: `newest` at least. items, spans: of a WorkList, on the device. out: as q, or packed with room
+        for 8 x groups rows. cluster: blocks that share a sequence and merge in shared memory, whatever the items are;
+        see `cluster`. Raises ValueError for arrays that do not fit together, and for too many new tokens.
         """
         args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups, newest)
         if self.queue.plain:
             return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups, newest)
         warps = whole("warps", warps or self.warps or 4, high=8)
-        if cluster > 1 and (cluster not in CLUSTERS or cluster > max(self.queue.largest_cluster, self.emulated)):
+        if cluster > 1 and (cluster not in CLUSTERS or cluster > self.queue.merging_cluster):
             raise ValueError(f"{cluster} blocks cannot be a cluster: 2, 4, 8 or 16 on a card of compute capability 9.0")
         macros = {"NEWEST": newest} if newest > 1 else {}
         macros |= {"CLUSTER": cluster} if cluster > 1 else {}
@@ -147,11 +147,6 @@ class DecodeAttention:
         )
         places = cluster * int(lengths.shape[0]) if cluster > 1 else int(items.shape[0])
         return self.queue.prepare(kernel, (places, self.kv_heads), 32 * warps, args, chained=chained)
-
-    @property
-    def emulated(self) -> int:
-        """Blocks of a cluster that the CPU shim runs one after the other, as it does all blocks."""
-        return max(CLUSTERS) if self.queue.device.kind == "cpu-shim" else 1
 
     def arguments(
         self,
@@ -171,7 +166,8 @@ class DecodeAttention:
         most = MOST_LINES * kv_heads // heads
         if not 1 <= newest <= most:
             raise ValueError(
-                f"{newest} new tokens a sequence: the kernel takes 1 to {most} with {heads // kv_heads} query heads a KV head"
+                f"{newest} new tokens a sequence: the kernel takes 1 to {most} with {heads // kv_heads} query heads a "
+                "KV head"
             )
         rows, sequences, places = int(q.shape[0]), int(lengths.shape[0]), int(items.shape[0])
         if rows > self.max_sequences or places * newest > self.max_items:

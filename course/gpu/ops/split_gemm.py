@@ -10,8 +10,14 @@ from course.gpu.ops.queue import MOST_SHARED, Launch, Queue
 from course.gpu.ops.skinny_gemm import FINISHES, Heads
 
 MOST_ROWS = 64
+FEWEST_ROWS = 17
 MOST_CLUSTER = 8
 """Blocks of a cluster that every card of compute capability 9.0 has room for."""
+
+
+def serves(queue: Queue, rows: int) -> bool:
+    """Whether this product is faster than `skinny_gemm` for so many rows, or the only one with packed weights."""
+    return FEWEST_ROWS <= rows <= MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
 
 
 def shared_bytes(groups: int, warps: int, pieces: int, stages: int) -> int:
@@ -58,13 +64,15 @@ def prepare(
     stages = whole("stages", stages, low=2, high=8)
     if not queue.tensor_cores:
         raise ValueError("this product needs tensor cores: `skinny_gemm` has a form without, for up to 8 rows")
-    if cluster > 1 and queue.device.is_gpu and queue.largest_cluster < cluster:
-        raise ValueError(f"{cluster} blocks cannot be a cluster on this card: its clusters have {queue.largest_cluster}")
+    if cluster > queue.merging_cluster:
+        raise ValueError(f"{cluster} blocks cannot be a cluster here: the largest has {queue.merging_cluster}")
     if columns % (32 * pieces):
         raise ValueError(f"K = {columns} is not a multiple of 32 x pieces {pieces}")
     shared = shared_bytes(groups, warps, pieces, stages)
     if shared > MOST_SHARED:
-        raise ValueError(f"{stages} stages of {pieces} pieces need {shared} bytes of shared memory: {MOST_SHARED} at most")
+        raise ValueError(
+            f"{stages} stages of {pieces} pieces need {shared} bytes of shared memory: {MOST_SHARED} at most"
+        )
     macros = {"GROUPS": groups, "WARPS": warps, "PIECES": pieces, "STAGES": stages, "RESIDENT": resident}
     macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish]}
     macros |= {"CLUSTER": cluster} if cluster > 1 else {}
@@ -79,5 +87,5 @@ def variant(queue: Queue, groups: int, tiles: int, columns: int) -> tuple[int, i
     warps = 8
     pieces = next(size for size in (4, 2, 1) if (columns // 32) % size == 0)
     places, blocks = 2 * queue.multiprocessors, -(-tiles // warps)
-    most = min(MOST_CLUSTER, queue.largest_cluster, columns // (32 * pieces))
+    most = min(MOST_CLUSTER, queue.merging_cluster, columns // (32 * pieces))
     return max(1, min(most, places // blocks)), warps, pieces

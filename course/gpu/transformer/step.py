@@ -18,6 +18,7 @@ from course.gpu.ops import (
     rope_append,
     silu,
     skinny_gemm,
+    split_gemm,
     work_list,
 )
 from course.gpu.ops.prefill_attention import WARPS, checked_chunks
@@ -36,10 +37,10 @@ class Step:
     each decode, its new tokens included. Both say what to prepare for; `write` may bring other cached tokens and other
     lengths. max_blocks: columns of the block tables, enough for these by default.
 
-    newest: new tokens of each decode, side by side: one, or a token and the drafts behind it that are verified, whose keys
-    and values are read once. Steps with chunks verify nothing.
+    newest: new tokens of each decode, side by side: one, or a token and the drafts behind it that are verified, for
+    which keys and values are read once. Steps with chunks verify nothing.
 
-    form: "fused" folds everything between the products into them (decodes only, at most 32, 16-bit numbers);
+    form: "fused" folds everything between the products into them (decodes only, at most 64, 16-bit numbers);
     "library" leaves the products to a library, or to NumPy; "auto" takes the first where it can.
 
     Raises ValueError for a step that the model's memory has no room for.
@@ -68,7 +69,9 @@ class Step:
         if not self.tokens:
             raise ValueError("a step needs a chunk or a decode")
         if self.newest > 1 and chunks:
-            raise ValueError(f"{self.newest} new tokens of each decode beside a chunk: drafts are verified without chunks")
+            raise ValueError(
+                f"{self.newest} new tokens of each decode beside a chunk: drafts are verified without chunks"
+            )
         if self.tokens > llama.max_tokens or self.ends > llama.max_sequences:
             raise ValueError(
                 f"a step of {self.tokens} tokens of {self.sequences} sequences: the model was made for "
@@ -103,10 +106,15 @@ class Step:
             self._cluster = 1 if listed else attention.cluster(lengths, self.newest)
 
     def _form(self, form: str) -> str:
-        fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
-        fits = fits and (self.queue.tensor_cores or self.queue.plain or self.tokens <= 8)
+        rows, queue = self.tokens, self.queue
+        most = skinny_gemm.MOST_ROWS if queue.tensor_cores or queue.plain else 8
+        fits = (rows <= most or split_gemm.serves(queue, rows)) and not self.chunk_tokens
+        fits = fits and bool(self.llama.weights.packed)
         if form == "fused" and not fits:
-            raise ValueError("the fused form takes 1 to 32 decodes (8 without tensor cores) and 16-bit packed weights")
+            raise ValueError(
+                "the fused form takes 1 to 64 decodes (32 without clusters, 8 without tensor cores) and 16-bit packed "
+                f"weights, not {rows} rows{' with a chunk' if self.chunk_tokens else ''}"
+            )
         return "fused" if fits and form != "library" else "library"
 
     def _listed(self, cached: Sequence[int]) -> list[tuple[int, int, int, int]]:
@@ -249,7 +257,8 @@ class Step:
         self._logits = llama.room("logits", rows, shape.vocabulary)
 
         def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-            return skinny_gemm.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
+            multiplied = split_gemm if split_gemm.serves(queue, rows) else skinny_gemm
+            return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
         table = llama.weights.arrays["embedding"]
         launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]

@@ -34,6 +34,8 @@ PLAIN = [
     ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=3"),  # of course/lm, and of its draft
     ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1 RESIDENT=3"),
     ("decode_attention", "ELEMENT=1 HEAD_DIM=64 G=4 RESIDENT=3 OUT_GROUPS=1"),
+    ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2 NEWEST=4"),
+    ("decode_attention", "G=4 RESIDENT=2 NEWEST=8"),
     ("prefill_attention", "G=4"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1"),
@@ -46,6 +48,9 @@ TENSOR = [
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} RESIDENT=3") for g, e in ((4, 0), (8, 1))),
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} WARPS=8") for g, e in ((4, 1), (8, 0))),
     ("decode_attention", "TENSOR=1 G=4 HEAD_DIM=64 RESIDENT=3 OUT_GROUPS=4"),
+    ("decode_attention", "TENSOR=1 G=4 RESIDENT=3 NEWEST=2"),
+    *(("decode_attention", f"TENSOR=1 G=4 RESIDENT=2 NEWEST={n}") for n in (3, 4, 6, 8)),
+    *(("decode_attention", f"TENSOR=1 G=4 NEWEST={n} WARPS=8 OUT_GROUPS=1") for n in (1, 2, 4)),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2") for d in (64, 128)),
     ("prefill_attention", "TENSOR=1 SLABS=2 RESIDENT=2 ELEMENT=1"),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} RESIDENT=3 SPLIT={s}") for d, s in ((64, 0), (128, 1))),
@@ -56,6 +61,9 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
+    *(("split_gemm", f"GROUPS={g} FINISH={f} NORM={int(f != 1)}") for g, f in ((3, 3), (4, 2), (4, 1))),
+    ("split_gemm", "GROUPS=8 PIECES=2 FINISH=1"),
+    *(("split_gemm", f"GROUPS={g} PIECES={p} CLUSTER={c} FINISH={f}") for g, p, c, f in ((4, 4, 8, 1), (8, 2, 5, 3))),
 ]  # fmt: skip
 
 

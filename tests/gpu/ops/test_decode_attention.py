@@ -104,8 +104,8 @@ def test_packed_output(compiled: Queue, groups: int, tensor: bool) -> None:
     close(*attend(compiled, LENGTHS, 2, kind="bf16", width=64, group=4, seed=3, tensor=tensor, groups=groups))
 
 
-# What verifies drafts: two octets and more of lines, that end within an octet or not; new tokens that reach over the end
-# of a block (150 and 33) or begin the sequence (8).
+# What verifies drafts: two octets and more of lines, that end within an octet or not; new tokens that reach over the
+# end of a block (150 and 33) or begin the sequence (8).
 NEWEST_LENGTHS = [8, 33, 100, 17, 150]
 VERIFIED = size(
     small=[(2, 4, 3, True), (3, 4, 1, True), (8, 4, 100, True), (5, 5, 2, True), (4, 1, 1, False), (3, 4, 2, False)],
@@ -196,7 +196,9 @@ def test_bad_input_is_refused(on: Queue) -> None:
     with pytest.raises(ValueError, match="do not fit into the 1 places"):
         work_list.cut([100, 100], 4).padded(1)
     how = {"kind": "bf16", "width": 64, "group": 4, "seed": 9}
-    with pytest.raises(ValueError, match="9 new tokens a sequence: the kernel takes 1 to 8 with 4 query heads a KV head"):
+    with pytest.raises(
+        ValueError, match="9 new tokens a sequence: the kernel takes 1 to 8 with 4 query heads a KV head"
+    ):
         attend(on, [20], 1, newest=9, **how)
     with pytest.raises(ValueError, match=r"6 sequences of 8 new tokens in 8 items: prepared for 5 in 80"):
         attend(on, [20] * 6, 9, newest=8, **how)

@@ -12,7 +12,8 @@ from tests.gpu.ops.test_products import Drawn
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, poisoned
 from tests.helpers.sizes import size
 
-# (rows, groups, cluster, warps): one block and several, groups that warps look after in turn, more tiles than fit evenly.
+# (rows, groups, cluster, warps): one block and several, groups that warps look after in turn, tiles that do not fit
+# evenly.
 FORMS = size(
     small=[(64, 8, 3, 4), (23, 3, 1, 2), (33, 5, 8, 1)],
     whole=[
@@ -97,7 +98,7 @@ def test_bad_input_is_refused(on: Queue) -> None:
         return
     with pytest.raises(ValueError, match="K = 64 is not a multiple of 32 x pieces 4"):
         split_gemm.prepare(on, *drawn.on_device, out, 8, pieces=4)
-    with pytest.raises(ValueError, match="cluster must be .* 8"):
+    with pytest.raises(ValueError, match=r"cluster must be .* 8"):
         split_gemm.prepare(on, *drawn.on_device, out, 8, cluster=9)
     wide = Drawn(on, 64, 8, 16, 512, "bf16", "rows")
     with pytest.raises(ValueError, match="8 stages of 16 pieces need 524288 bytes of shared memory"):
