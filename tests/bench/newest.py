@@ -211,7 +211,7 @@ def form(clusters: bool | int, rows: Callable[[int], bool], heads: bool = False)
         yield
 
 
-def ways(b: Any, limit: float = 140.0) -> None:
+def ways(b: Any, limit: float = 115.0) -> None:
     """Whole steps of an 8B: as they were, with clusters, with split products; and steps that verify."""
     sizes = Shape.of(model("llama-3.1-8b"))
     llama = Llama(b.q, sizes, blocks=8_192, max_tokens=2_048, max_sequences=512, max_positions=8_192)
