@@ -1,5 +1,5 @@
 // Sizes of attention of the newest tokens, where its results go, and how the parts of a sequence become one result.
-// It comes before decode_attention.cu.
+// It comes before attention_walk.h, attention_tensor.h and decode_attention.cu.
 //
 // A sequence has NEWEST new tokens, G query heads share a KV head: LINES = NEWEST * G queries look at the same keys. Line
 // r G + g is head g of new token r. They are added up eight at a time, as a tensor core takes them.

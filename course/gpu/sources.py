@@ -53,12 +53,13 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
+ATTENTION = ("attention_parts.h", "attention_walk.h", "attention_tensor.h")
 BUILT_ON = {
     "decode_loop": ("decode_step.cu",),
-    "decode_attention": ("attention_parts.h",),
+    "decode_attention": ATTENTION,
     "skinny_gemm": ("finish.h",),
     "split_gemm": ("finish.h",),
-    "mixed_attention": ("attention_parts.h", "decode_attention.cu", "prefill_attention.cu"),
+    "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""
 
