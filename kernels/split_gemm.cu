@@ -7,7 +7,8 @@
 // gives work to all multiprocessors without fetching x more often.
 //
 // Launch: (N / 16 / WARPS rounded up, times CLUSTER) blocks of 32 * WARPS threads; shared memory: see `shared_bytes`
-// in course/gpu/ops/split_gemm.py. K: a multiple of 32 * PIECES. NORM, FINISH: as in skinny_gemm.cu. Tensor cores only.
+// in course/gpu/ops/split_gemm.py. K: a multiple of 32 * PIECES. NORM, FINISH: as in skinny_gemm.cu. -DTENSOR=0 is the
+// same on plain cores, for up to 32 rows.
 #ifndef PIECES
 #define PIECES 4
 #endif
@@ -20,6 +21,9 @@
 #ifndef CLUSTER
 #define CLUSTER 1
 #endif
+#ifndef TENSOR
+#define TENSOR 0
+#endif
 #ifndef NORM
 #define NORM 0
 #endif
@@ -28,21 +32,26 @@
 #endif
 #define THREADS (WARPS * LANES)
 #define STAGE (PIECES * GROUPS * LANES)  // words of 16 bytes
-#define PITCH (ROWS + 1)                 // floats between two columns of sums, so that they lie in different banks
-#define SUMS (16 * WARPS * PITCH)
+#define PITCH (16 * WARPS + 4)           // floats between the sums of two rows of x, so that they lie in different banks
+#define SUMS (ROWS * PITCH)
 
 #if CLUSTER > 1 && !defined(CPU_SHIM)
 #define OF_A_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define OF_A_CLUSTER
 #endif
+#if CLUSTER > 1
+#define FROM(mine, rank, stride) FROM_PEER(mine, rank, stride)
+#else
+#define FROM(mine, rank, stride) (*(mine))
+#endif
 
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
            int kv_heads) {
-#if !HAS_MMA
-#error "this product needs tensor cores of compute capability 8.0 or later: take skinny_gemm.cu"
+#if TENSOR && !HAS_MMA
+#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
 #else
     SHARED(uint4, ring);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
@@ -54,7 +63,7 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     const uint4* weights = (const uint4*)w + ((long long)tile * (k_columns / 32) + first_step * PIECES) * 64 + lane;
     const uint4* inputs = (const uint4*)x + (long long)first_step * STAGE;
 #if defined(CPU_SHIM)
-    __shared__ float all_sums[CLUSTER][SUMS], all_squares[CLUSTER][ROWS];
+    __shared__ __align__(16) float all_sums[CLUSTER][SUMS], all_squares[CLUSTER][ROWS];
     float *sums = all_sums[rank], *row_squares = all_squares[rank];
     (void)row_squares;
 #else
@@ -67,6 +76,11 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     uint4 next[PIECES][2];  // the upper and the lower 8 rows of the tile
 #define LOAD_WEIGHTS(j)                                                                                   \
     next[j][0] = LOAD_ONCE(weights + (j) * 64), next[j][1] = LOAD_ONCE(weights + (j) * 64 + 32)
+#ifndef COPY_ASYNC
+#define COPY_ASYNC(to, from) (*(to) = *(from))
+#define COPY_COMMIT()
+#define COPY_WAIT(groups)
+#endif
 #define FETCH(step)                                                                                       \
     {                                                                                                     \
         if ((step) < steps)                                                                               \
@@ -83,9 +97,17 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) FETCH(s)
 
+#if TENSOR
+#define EACH 4
     float sum[GROUPS][4];
+#else
+#define EACH 16  // of the tile's rows `row` and `row` + 8 in turns, for each row of x, over this lane's columns
+    float sum[GROUPS][16];
+#endif
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i) sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] = 0.0f;
+    for (int i = 0; i < GROUPS; ++i)
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) sum[i][k] = 0.0f;
 #if NORM
 #define TURNS ((GROUPS + WARPS - 1) / WARPS)  // this warp looks after the squares of group warp, warp + WARPS ...
     float squares[TURNS][4];
@@ -103,30 +125,71 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
         for (int j = 0; j < PIECES; ++j) {
             const uint4 upper = next[j][0], lower = next[j][1];
             if (step + 1 < steps) LOAD_WEIGHTS(j);
+#if !TENSOR
+            float high_row[WIDE], low_row[WIDE], f[WIDE];
+            unpack(high_row, upper);
+            unpack(low_row, lower);
+#pragma unroll
+            for (int m = 0; m < ROWS; ++m) {
+                unpack(f, here[(j * GROUPS + m / 8) * LANES + 4 * (m % 8) + quarter - lane]);
+#pragma unroll
+                for (int k = 0; k < WIDE; ++k) {
+                    sum[m / 8][m % 8 * 2] += high_row[k] * f[k];
+                    sum[m / 8][m % 8 * 2 + 1] += low_row[k] * f[k];
+                }
+            }
+#else
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
                 const uint4 word = here[(j * GROUPS + i) * LANES];
                 mma(sum[i], upper.x, lower.x, upper.y, lower.y, word.x, word.y);
                 mma(sum[i], upper.z, lower.z, upper.w, lower.w, word.z, word.w);
             }
+#endif
 #if NORM
 #pragma unroll
             for (int n = 0; n < TURNS; ++n)
                 if (warp + n * WARPS < GROUPS) {  // the squares are the diagonal of x times itself
                     const uint4 word = here[(j * GROUPS + warp + n * WARPS) * LANES];
+#if TENSOR
                     mma(squares[n], word.x, 0, word.y, 0, word.x, word.y);
                     mma(squares[n], word.z, 0, word.w, 0, word.z, word.w);
+#else
+                    unpack(f, word);
+#pragma unroll
+                    for (int k = 0; k < WIDE; ++k) squares[n][0] += f[k] * f[k];
+#endif
                 }
 #endif
         }
     }
     COPY_WAIT(0);
     __syncthreads();  // the ring becomes the room for sums
+#if !TENSOR
+#pragma unroll
+    for (int m = 0; m < ROWS; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float s = sum[m / 8][m % 8 * 2 + half];
+            s += SHUFFLE_XOR(s, 1);
+            s += SHUFFLE_XOR(s, 2);
+            if (quarter == 0) sums[m * PITCH + 16 * warp + row + 8 * half] = s;
+        }
+#if NORM
+#pragma unroll
+    for (int n = 0; n < TURNS; ++n) {
+        float s = squares[n][0];
+        s += SHUFFLE_XOR(s, 1);
+        squares[n][0] = squares[n][1] = s + SHUFFLE_XOR(s, 2);
+    }
+#endif
+#else
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-            sums[(16 * warp + row + k / 2 * 8) * PITCH + 8 * i + 2 * quarter + k % 2] = sum[i][k];
+            sums[(8 * i + 2 * quarter + k % 2) * PITCH + 16 * warp + row + k / 2 * 8] = sum[i][k];
+#endif
 #if NORM
 #pragma unroll
     for (int n = 0; n < TURNS; ++n)
@@ -140,37 +203,33 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #endif
 #if defined(CPU_SHIM)
     if (rank < CLUSTER - 1) return;  // the blocks run one after the other, and the last adds up everything
-    for (int at = thread; at < 8 * WARPS * m_rows; at += THREADS) {
+    for (int at = thread; at < 2 * WARPS * m_rows; at += THREADS) {
 #else
-    for (int at = rank * THREADS + thread; at < 8 * WARPS * m_rows; at += THREADS * CLUSTER) {
+    for (int at = rank * THREADS + thread; at < 2 * WARPS * m_rows; at += THREADS * CLUSTER) {
 #endif
-        // Two sums at a time: rows i and i + 8 of a tile, for one row m of x.
-        const int i = at % 8, r = at / 8 % WARPS, m = at / (8 * WARPS);
+        // Four pairs at a time: rows i ... i + 3 of a tile and the 8 below them, for one row m of x.
+        const int i = at % 2 * 4, r = at / 2 % WARPS, m = at / (2 * WARPS);
         if (first_tile + r >= tiles) continue;
-        const int upper = (16 * r + i) * PITCH + m, lower = upper + 8 * PITCH;
-        float first = 0.0f, second = 0.0f;
-#if CLUSTER > 1
+        const float4* from = (const float4*)(sums + m * PITCH + 16 * r + i);
+        float4 upper = make_float4(0.0f, 0.0f, 0.0f, 0.0f), lower = upper;
 #pragma unroll
         for (int u = 0; u < CLUSTER; ++u) {
-            first += FROM_PEER(sums + upper, u, SUMS);
-            second += FROM_PEER(sums + lower, u, SUMS);
+            const float4 one = FROM(from, u, SUMS / 4), other = FROM(from + 2, u, SUMS / 4);
+            upper.x += one.x, upper.y += one.y, upper.z += one.z, upper.w += one.w;
+            lower.x += other.x, lower.y += other.y, lower.z += other.z, lower.w += other.w;
         }
-#else
-        first = sums[upper], second = sums[lower];
-#endif
+        float factor = 1.0f;
 #if NORM
         float total = 0.0f;
-#if CLUSTER > 1
 #pragma unroll
-        for (int u = 0; u < CLUSTER; ++u) total += FROM_PEER(row_squares + m, u, ROWS);
-#else
-        total = row_squares[m];
+        for (int u = 0; u < CLUSTER; ++u) total += FROM(row_squares + m, u, ROWS);
+        factor = RSQRT(total / k_columns + epsilon);
 #endif
-        const float factor = RSQRT(total / k_columns + epsilon);
-        first *= factor;
-        second *= factor;
-#endif
-        finish(first_tile + r, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, heads, kv_heads);
+        const float firsts[4] = {upper.x, upper.y, upper.z, upper.w}, seconds[4] = {lower.x, lower.y, lower.z, lower.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            finish(first_tile + r, i + k, m, firsts[k] * factor, seconds[k] * factor, y, n_columns, k_cache, v_cache, turns,
+                   positions, slots, heads, kv_heads);
     }
 #if CLUSTER > 1
     MEET_CLUSTER();  // nobody leaves while another reads its sums

@@ -32,7 +32,9 @@ SECTIONS: dict[str, Callable[[Any], None]] = {
     "mixed_steps": kernels_steps.mixed_steps,
     "matrix": cards.matrix,
     "step": kernels_steps.step,
+    "merges": newest.merges,
     "ways": newest.ways,
+    "drafted": newest.drafted,
     "peers": kernels_peers.peers,
 }
 

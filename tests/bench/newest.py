@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,11 +23,17 @@ BLOCK = work_list.BLOCK
 SIZES: dict[str, Any] = {"heads": 32, "kv_heads": 8, "width": 128}
 TOKENS = 1_024
 DRAFTED = ((1, 1), (1, 3), (4, 1), (4, 3), (8, 1), (8, 3), (16, 1), (16, 3), (32, 1), (64, 1), (64, 3), (64, 7))
-STEPS = ((1, 1), (1, 3), (4, 1), (4, 3), (8, 2), (64, 1), (8, 3), (16, 1), (1, 7), (32, 1), (64, 3))
+STEPS = (
+    *((many, drafts) for many in (1, 2, 4) for drafts in (1, 2, 3)),
+    *((1, 7), (8, 1), (8, 2), (8, 3), (16, 1), (16, 3), (32, 1), (64, 1), (64, 3)),
+)
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
-ROWS = (1, 8, 16, 24, 32, 64)
-BEST: dict[tuple[int, int, int], tuple[float, tuple[int, int, int]]] = {}
-"""Of the products that `split` has timed, by (groups, tiles, columns): seconds, and what `split_gemm.variant` gives."""
+ROWS = (8, 16, 24, 32, 64)
+BEST: dict[tuple[int, int, int], tuple[float, dict[str, int]]] = {}
+"""Of the products that `split` has timed, by (groups, tiles, columns): seconds, and in which form."""
+FASTER: set[tuple[int, int, str]] = set()
+"""(groups, columns, name) of those that were faster than `skinny_gemm`."""
+NAMES = {"heads": "qkv", "silu": "gate-up", "rows": "gate-up"}
 
 
 def attend(
@@ -134,12 +139,20 @@ def variants(groups: int, tiles: int, columns: int) -> Iterator[dict[str, int]]:
     """Ways to share a product that are worth a try."""
     for warps in (8, 7, 4):
         blocks = -(-tiles // warps)
-        for cluster in sorted({1, max(1, min(8, 264 // blocks)), max(1, min(8, 528 // blocks))}):
-            if not 96 <= blocks * cluster <= 600 or (warps == 7 and tiles % 7):
+        for cluster in (1, 2, 3, 4, 5, 8):
+            if not 120 <= blocks * cluster * warps / 8 <= 290 or (warps == 7 and tiles % 7):
                 continue
-            for pieces in (4, 2) if groups > 2 else (8, 4):
-                if columns // 32 % pieces == 0:
-                    yield {"cluster": cluster, "warps": warps, "pieces": pieces}
+            for pieces in (8, 4) if groups < 3 else (4, 2):
+                for stages in (3, 4) if pieces < 8 else (3,):
+                    yield {
+                        "cluster": cluster,
+                        "warps": warps,
+                        "pieces": pieces,
+                        "stages": stages,
+                        "resident": 16 // warps,
+                    }
+            if groups <= 4 and warps == 8 and blocks * cluster > 264:
+                yield {"cluster": cluster, "warps": warps, "pieces": 2, "stages": 3, "resident": 3}
 
 
 def split(b: Any) -> None:
@@ -170,111 +183,150 @@ def split(b: Any) -> None:
             with ThreadPoolExecutor(12) as pool:
                 found = list(pool.map(prepared, ways))
             for how, launches in zip(ways, found, strict=True):
-                key = "c{cluster}w{warps}p{pieces}".format(**how)
+                key = "c{cluster}w{warps}p{pieces}s{stages}r{resident}".format(**how)
                 if isinstance(launches, str):
                     row[key] = launches
                     continue
                 seconds = b.each(launches)
                 row[key] = 1e6 * seconds
                 at = groups, many // 16, columns
-                BEST[at] = min(BEST.get(at, (1.0, (0, 0, 0))), (seconds, (how["cluster"], how["warps"], how["pieces"])))
-            floor = 2e6 * many * columns / b.bandwidth
-            b.keep("split", shape=name, rows=count, floor=floor, best=BEST[groups, many // 16, columns][1], **row)
+                if seconds < BEST.get(at, (1.0, {}))[0]:
+                    BEST[at] = seconds, how
+            found_best = BEST[groups, many // 16, columns]
+            if count <= 32 and 1e6 * found_best[0] < row["skinny"]:
+                FASTER.add((groups, columns, name))
+            row = {"best_us": 1e6 * found_best[0], "best": str(list(found_best[1].values()))} | row
+            b.keep("split", shape=name, rows=count, floor=2e6 * many * columns / b.bandwidth, **row)
         del plain, packed
 
 
-def chosen(queue: Any, groups: int, tiles: int, columns: int) -> tuple[int, int, int]:
-    """What was fastest alone, in place of `split_gemm.variant`."""
-    if (groups, tiles, columns) in BEST:
-        return BEST[groups, tiles, columns][1]
-    near = [at for at in BEST if at[1:] == (tiles, columns)]
-    if near:
-        return BEST[min(near, key=lambda at: abs(at[0] - groups))][1]
-    return 1, 8, 4
+def best(groups: int, tiles: int, columns: int) -> dict[str, int]:
+    """The fastest form of this product alone, or of one that is like it."""
+    near = [at for at in BEST if at[2] == columns]
+    if not near:
+        return {}
+    return BEST[min(near, key=lambda at: (abs(at[0] - groups), abs(np.log(at[1] / tiles))))][1]
 
 
 @contextmanager
-def form(clusters: bool | int, rows: Callable[[int], bool], heads: bool = False) -> Iterator[None]:
-    """Steps with clusters in attention or without, with split products for some numbers of rows; heads: for any qkv."""
-    given = skinny_gemm.prepare
+def form(plan: Any = None, cluster: Any = None, faster: Callable[..., bool] | None = None) -> Iterator[None]:
+    """Steps in another form: what DecodeAttention's `plan` and `cluster` return, and where split products are taken."""
+    given = split_gemm.prepare
 
-    def prepare(queue: Any, *args: Any, finish: str = "rows", **more: Any) -> Any:
-        return (split_gemm.prepare if finish == "heads" else given)(queue, *args, finish=finish, **more)
+    def prepare(queue: Any, x: Any, w: Any, *args: Any, **more: Any) -> Any:
+        how = best(int(x.shape[1]), int(w.shape[0]), 32 * int(x.shape[0]))
+        return given(queue, x, w, *args, **{**how, **more})
 
-    own = DecodeAttention.cluster
+    own = DecodeAttention.plan, DecodeAttention.cluster, split_gemm.faster
     with (
-        patch.object(DecodeAttention, "cluster", own if clusters is True else lambda *args: int(clusters) or 1),
-        patch.object(split_gemm, "serves", lambda queue, count: rows(count)),
-        patch.object(split_gemm, "variant", chosen),
-        patch.object(skinny_gemm, "prepare", prepare if heads else given),
+        patch.object(DecodeAttention, "plan", (lambda *args, **more: plan) if plan else own[0]),
+        patch.object(DecodeAttention, "cluster", (lambda *args: cluster) if cluster else own[1]),
+        patch.object(split_gemm, "faster", faster or own[2]),
+        patch.object(split_gemm, "prepare", prepare if BEST else given),
     ):
         yield
 
 
-def ways(b: Any, limit: float = 115.0) -> None:
-    """Whole steps of an 8B: as they were, with clusters, with split products; and steps that verify."""
-    sizes = Shape.of(model("llama-3.1-8b"))
-    llama = Llama(b.q, sizes, blocks=8_192, max_tokens=2_048, max_sequences=512, max_positions=8_192)
-    llama.fill_cache()
+def never(*args: Any) -> bool:
+    """No split product at all."""
+    return False
 
-    def timed(make: Callable[[], Step]) -> tuple[float, np.ndarray, str]:
-        step = make()
-        step.run()
-        logits = step.logits()
-        return 1e3 * float(np.median(b.q.seconds(step.captured(), repeats=15, warm=3))), logits, step.form
 
-    def plain(batch: int) -> Callable[[], Step]:
-        return lambda: step_profile.step_at(llama, (batch, 1_024, 0, 0), np.random.default_rng(0))
+def some(queue: Any, rows: int, finish: str, columns: int) -> bool:
+    """Those that were faster alone."""
+    name = NAMES.get(finish) or ("o" if columns == 4_096 else "down")
+    return rows > 32 or (-(-rows // 8), columns, name) in FASTER
 
-    def apart(sequences: int, drafts: int) -> Step:
-        rng, rows = np.random.default_rng(0), drafts + 1
-        step = Step(llama, lengths=[1_024 - drafts + row for _ in range(sequences) for row in range(rows)])
-        tables = step_profile._tables(llama, [64] * sequences, rng)
-        step.write(rng.integers(0, sizes.vocabulary, step.tokens), [one for one in tables for _ in range(rows)])
-        return step
 
-    forms = {
-        "before": (False, lambda rows: False, False),
-        "clusters": (True, lambda rows: False, False),
-        "clusters of 8": (8, lambda rows: False, False),
-        "split": (True, lambda rows: 2 < rows <= 64, False),
-        "split qkv": (True, lambda rows: rows > 16, True),
+def timed(b: Any, make: Callable[[], Step]) -> tuple[float, np.ndarray, str]:
+    """(milliseconds, logits, form) of a step."""
+    step = make()
+    step.run()
+    logits = step.logits()
+    return 1e3 * float(np.median(b.q.seconds(step.captured(), repeats=15, warm=3))), logits, step.form
+
+
+def loaded(b: Any) -> Llama:
+    """An 8B with random weights, once."""
+    if not hasattr(b, "llama"):
+        sizes = Shape.of(model("llama-3.1-8b"))
+        b.llama = Llama(b.q, sizes, blocks=8_192, max_tokens=2_048, max_sequences=512, max_positions=8_192)
+        b.llama.fill_cache()
+    return b.llama
+
+
+def verifying(llama: Llama, sequences: int, drafts: int) -> Step:
+    """The step that verifies drafts; a plain one without."""
+    return step_profile.verify_step_at(llama, (sequences, drafts, 1_024), np.random.default_rng(0))
+
+
+def apart(llama: Llama, sequences: int, drafts: int) -> Step:
+    """The same with each row a decode of its own."""
+    rng, rows = np.random.default_rng(0), drafts + 1
+    step = Step(llama, lengths=[1_024 - drafts + row for _ in range(sequences) for row in range(rows)])
+    tables = step_profile._tables(llama, [64] * sequences, rng)
+    step.write(rng.integers(0, llama.shape.vocabulary, step.tokens), [one for one in tables for _ in range(rows)])
+    return step
+
+
+def merges(b: Any) -> None:
+    """Whole steps whose parts of a sequence merge in one way or another: cNwM, N blocks of M warps; iMbK, items."""
+    llama = loaded(b)
+    for sequences in (1, 2, 3, 4, 6, 8, 12):
+        for rows in (1, 2, 4) if sequences <= 8 else (1,):
+            row: dict[str, Any] = {}
+            first = None
+            for cluster, warps in ((1, 0), (2, 8), (4, 4), (4, 8), (8, 4), (8, 8), (16, 4), (1, 0)):
+                if cluster > 1 and not 128 <= 8 * cluster * warps * sequences <= 1_600:
+                    continue
+                with form(cluster=(cluster, warps), faster=never):
+                    step = partial(verifying, llama, sequences, rows - 1)
+                    ms, logits, _ = timed(b, step)
+                first = logits if first is None else first
+                name = f"c{cluster}w{warps}" if cluster > 1 else "items" if "items" not in row else "again"
+                row[name] = ms
+                row["apart"] = max(row.get("apart", 0.0), float(np.linalg.norm(logits - first) / np.linalg.norm(first)))
+            b.keep("merges", sequences=sequences, newest=rows, **row)
+
+
+def ways(b: Any) -> None:
+    """Whole steps of an 8B: as they were, as they are, and with the split products that were faster alone."""
+    llama = loaded(b)
+    weights, kv = llama.shape.step_weight_bytes("bf16"), llama.shape.kv_bytes_per_token("bf16")
+    forms: dict[str, dict[str, Any]] = {
+        "before": {"cluster": (1, 0), "faster": never},
+        "now": {"faster": some},
+        "split": {"faster": lambda queue, rows, *args: rows > 8},
     }
-    for batch in (1, 4, 8, 16, 17, 32, 64):
-        floor = 1e3 * (sizes.step_weight_bytes("bf16") + batch * 1_024 * sizes.kv_bytes_per_token("bf16")) / b.bandwidth
+    for batch in (1, 2, 4, 8, 16, 17, 24, 32, 48, 64):
+        floor = 1e3 * (weights + batch * 1_024 * kv) / b.bandwidth
         first = None
         for name, how in forms.items():
-            if (batch > 16 and name in ("clusters", "clusters of 8", "split qkv")) or (batch == 1 and name == "split"):
+            if name == "split" and not 8 < batch <= 32:
                 continue
-            try:
-                with form(*how):
-                    ms, logits, kind = timed(plain(batch))
-            except Exception as error:
-                b.say("ways", batch, name, str(error)[:300])
-                continue
+            with form(**how), patch.object(split_gemm, "serves", split_gemm.serves if name != "before" else never):
+                try:
+                    ms, logits, kind = timed(b, partial(verifying, llama, batch, 0))
+                except Exception as error:
+                    b.say("ways", batch, name, str(error)[:300])
+                    continue
             first = logits if first is None else first
             apart_by = float(np.linalg.norm(logits - first) / np.linalg.norm(first))
             b.keep("ways", batch=batch, form=name, kind=kind, ms=ms, ratio=ms / floor, logits=apart_by)
-    some: tuple[bool, Callable[[int], bool]] = (True, lambda rows: 16 < rows <= 64)
+
+
+def drafted(b: Any) -> None:
+    """Steps that verify, beside a plain one of as many sequences and beside rows that are decodes of their own."""
+    llama = loaded(b)
     for sequences, drafts in STEPS:
-        if time.perf_counter() - b.began > limit:
-            b.say("no time is left for", sequences, drafts)
-            continue
-
-        def verifying(sequences: int = sequences, drafts: int = drafts) -> Step:
-            return step_profile.verify_step_at(llama, (sequences, drafts, 1_024), np.random.default_rng(0))
-
-        with form(False, lambda rows: False):
-            row = {"plain_before": timed(plain(sequences))[0]}
-            row["apart"], right, _ = timed(partial(apart, sequences, drafts))
-        with form(*some):
-            row["plain"] = timed(plain(sequences))[0]
-        for name, how in (("clusters", some), ("items", (False, some[1])), ("no split", (True, lambda rows: False))):
-            try:
-                with form(*how):
-                    row[name], logits, _ = timed(verifying)
-            except Exception as error:
-                b.say("verify", sequences, drafts, name, str(error)[:300])
-                continue
-            row[f"{name}_logits"] = float(np.linalg.norm(logits - right) / np.linalg.norm(right))
-        b.keep("verify", sequences=sequences, drafts=drafts, **row)
+        with form(cluster=(1, 0), faster=never), patch.object(split_gemm, "serves", never):
+            before = timed(b, partial(verifying, llama, sequences, 0))[0]
+            rows, right, _ = timed(b, partial(apart, llama, sequences, drafts))
+        with form(faster=some):
+            plain = timed(b, partial(verifying, llama, sequences, 0))[0]
+            now, logits, kind = timed(b, partial(verifying, llama, sequences, drafts))
+        b.keep(
+            "drafted", sequences=sequences, drafts=drafts, kind=kind, plain_before=before, apart=rows, plain=plain,
+            now=now, ratio_before=rows / before, ratio=now / plain,
+            logits=float(np.linalg.norm(logits - right) / np.linalg.norm(right)),
+        )  # fmt: skip

@@ -23,6 +23,7 @@ def uses_tensor_cores(queue: Queue, kind: str, width: int) -> bool:
 MOST_LINES = 32
 """Queries that share a KV head and a launch: new tokens a sequence times query heads a KV head."""
 CLUSTERS = (16, 8, 4, 2)
+CLUSTERED = ((1, 8, 8), (4, 8, 4), (8, 2, 8))
 MOST_IN_CLUSTERS = 8
 """Sequences up to which parts that merge as a cluster are faster than items that merge through memory."""
 
@@ -75,11 +76,14 @@ class DecodeAttention:
         room = 12 if lines <= (8 if self.tensor else 4) else 8
         return max(1, room // warps)
 
-    def cluster(self, lengths: Any, newest: int = 1) -> int:
-        """Blocks of a cluster that should share each sequence, 1 where items are faster or there are no clusters."""
+    def cluster(self, lengths: Any, newest: int = 1) -> tuple[int, int]:
+        """(thread blocks of a cluster that should share each sequence, warps of each).
+
+        (1, 0) where items that merge through memory are faster, or there are no clusters.
+        """
         if not self.tensor or self.queue.merging_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
-            return 1
-        return min(self.queue.merging_cluster, 8 if len(lengths) < 5 else 4)
+            return 1, 0
+        return next(form for most, *form in CLUSTERED if len(lengths) <= most)  # type: ignore[return-value]
 
     def plan(self, lengths: Any, warps: Sequence[int] = (), newest: int = 1) -> tuple[int, int]:
         """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest.
@@ -90,7 +94,10 @@ class DecodeAttention:
         most = max(1, self.max_items // max(1, newest * len(lengths)))
         # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
         latencies = {4: 0.52e-6, 8: 0.23e-6} if self.tensor else {4: 0.65e-6}
-        if newest * self.heads // self.kv_heads > 16:
+        lines = newest * self.heads // self.kv_heads
+        if self.tensor and lines > 8:  # two and more octets of lines are more to compute
+            latencies[8] *= 1.17
+        if lines > 16:
             latencies.pop(8, None)  # their sums have no room in shared memory
         found = []
         for many in [self.warps] if self.warps else warps or latencies:

@@ -11,18 +11,25 @@ from course.gpu.ops.skinny_gemm import FINISHES, Heads
 
 MOST_ROWS = 64
 FEWEST_ROWS = 17
+MOST_GROUPS_PLAIN = 4
+"""Groups of 8 rows whose sums a thread has registers for without tensor cores."""
 MOST_CLUSTER = 8
 """Blocks of a cluster that every card of compute capability 9.0 has room for."""
 
 
 def serves(queue: Queue, rows: int) -> bool:
-    """Whether this product is faster than `skinny_gemm` for so many rows, or the only one with packed weights."""
-    return FEWEST_ROWS <= rows <= MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
+    """Whether a step of so many rows may have all its products packed, where `skinny_gemm` has no form of them."""
+    return rows <= MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
+
+
+def faster(queue: Queue, rows: int, finish: str, columns: int) -> bool:
+    """Whether this is faster than `skinny_gemm` for such a product, or the only one with packed weights."""
+    return rows >= FEWEST_ROWS and serves(queue, rows)
 
 
 def shared_bytes(groups: int, warps: int, pieces: int, stages: int) -> int:
     """Shared memory of a block: its ring of x, which becomes the room for its sums."""
-    return max(16 * stages * pieces * groups * 32, 4 * 16 * warps * (8 * groups + 1))
+    return max(16 * stages * pieces * groups * 32, 4 * 8 * groups * (16 * warps + 4))
 
 
 def prepare(
@@ -41,15 +48,18 @@ def prepare(
     pieces: int | None = None,
     stages: int = 3,
     resident: int = 2,
+    tensor: bool | None = None,
     chained: bool = False,
 ) -> Launch:
-    """One product as `skinny_gemm.prepare` has it, for up to 64 rows, on tensor cores.
+    """One product as `skinny_gemm.prepare` has it, for up to 64 rows.
 
     cluster: blocks that share K. warps: tiles of 16 columns a block. pieces: times 32 columns of x that are fetched
     together, stages: such that are under way. resident: blocks a multiprocessor. None: as `variant` says.
 
-    Raises ValueError for arrays that do not fit together, for what the kernel has no form of, and for a device without
-    tensor cores or such clusters.
+    tensor: with tensor cores or without, which is for 32 rows at most; None: with them where there are any.
+
+    Raises ValueError for arrays that do not fit together, and for what the kernel has no form of or the device no
+    cluster.
     """
     args = skinny_gemm.arguments(
         queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind, most=MOST_ROWS
@@ -62,8 +72,9 @@ def prepare(
     warps = whole("warps", warps or best[1], high=16)
     pieces = whole("pieces", pieces or best[2], high=16)
     stages = whole("stages", stages, low=2, high=8)
-    if not queue.tensor_cores:
-        raise ValueError("this product needs tensor cores: `skinny_gemm` has a form without, for up to 8 rows")
+    tensor = queue.tensor_cores if tensor is None else tensor
+    if not tensor and groups > MOST_GROUPS_PLAIN:
+        raise ValueError(f"{rows} rows: the form without tensor cores takes {8 * MOST_GROUPS_PLAIN} at most")
     if cluster > queue.merging_cluster:
         raise ValueError(f"{cluster} blocks cannot be a cluster here: the largest has {queue.merging_cluster}")
     if columns % (32 * pieces):
@@ -74,7 +85,7 @@ def prepare(
             f"{stages} stages of {pieces} pieces need {shared} bytes of shared memory: {MOST_SHARED} at most"
         )
     macros = {"GROUPS": groups, "WARPS": warps, "PIECES": pieces, "STAGES": stages, "RESIDENT": resident}
-    macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish]}
+    macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish], "TENSOR": int(tensor)}
     macros |= {"CLUSTER": cluster} if cluster > 1 else {}
     macros |= {"HEAD_DIM": int(out.shape[2])} if heads else {}
     grid = -(-tiles // warps) * cluster

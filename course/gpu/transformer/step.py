@@ -103,7 +103,8 @@ class Step:
             warps = (WARPS,) if listed else ()  # in one launch with a chunk they have its thread blocks
             attention = llama.decode_attention
             self._warps, self._blocks_an_item = attention.plan(lengths, warps, self.newest)
-            self._cluster = 1 if listed else attention.cluster(lengths, self.newest)
+            self._cluster, warps_of_cluster = (1, 0) if listed else attention.cluster(lengths, self.newest)
+            self._warps = warps_of_cluster or self._warps
 
     def _form(self, form: str) -> str:
         rows, queue = self.tokens, self.queue
@@ -257,7 +258,8 @@ class Step:
         self._logits = llama.room("logits", rows, shape.vocabulary)
 
         def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-            multiplied = split_gemm if split_gemm.serves(queue, rows) else skinny_gemm
+            split = split_gemm.faster(queue, rows, finish, 32 * int(given.shape[0]))
+            multiplied = split_gemm if split else skinny_gemm
             return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
         table = llama.weights.arrays["embedding"]
