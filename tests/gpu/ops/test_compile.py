@@ -43,6 +43,7 @@ PLAIN = [
     ("mixed_attention", "MIXED=1 RESIDENT=2"),
     *(("skinny_gemm", f"FINISH={finish} NORM={int(finish > 1)}") for finish in range(4)),
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
+    *(("split_gemm", f"GROUPS={groups} PIECES=2 FINISH=2 NORM=1 RESIDENT=1") for groups in (1, 4)),
 ]  # fmt: skip
 TENSOR = [
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} RESIDENT=3") for g, e in ((4, 0), (8, 1))),
@@ -61,9 +62,10 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
-    *(("split_gemm", f"GROUPS={g} FINISH={f} NORM={int(f != 1)}") for g, f in ((3, 3), (4, 2), (4, 1))),
-    ("split_gemm", "GROUPS=8 PIECES=2 FINISH=1"),
-    *(("split_gemm", f"GROUPS={g} PIECES={p} CLUSTER={c} FINISH={f}") for g, p, c, f in ((4, 4, 8, 1), (8, 2, 5, 3))),
+    *(("split_gemm", f"TENSOR=1 GROUPS={g} FINISH={f} NORM={int(f != 1)}") for g, f in ((3, 3), (4, 2), (4, 1))),
+    ("split_gemm", "TENSOR=1 GROUPS=8 PIECES=2 FINISH=1"),
+    ("split_gemm", "TENSOR=1 GROUPS=4 CLUSTER=8 FINISH=1"),
+    ("split_gemm", "TENSOR=1 GROUPS=8 PIECES=2 CLUSTER=5 FINISH=3 NORM=1"),
 ]  # fmt: skip
 
 
@@ -96,7 +98,9 @@ def test_nothing_spills_on_sm_90(name: str, said: str, tmp_path: Path) -> None:
     assert set(re.findall(r"(\d+) bytes spill stores", done.stderr)) == {"0"}, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
+@pytest.mark.parametrize(
+    "name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm", "split_gemm"]
+)
 def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> None:
     """One form of each for all architectures; the plain forms are compiled in test_kernels_compile."""
     nvcc = shutil.which("nvcc")
@@ -111,7 +115,9 @@ def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
+@pytest.mark.parametrize(
+    "name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm", "split_gemm"]
+)
 def test_tensor_cores_are_refused_where_there_are_none(name: str, tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
