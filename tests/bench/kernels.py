@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import cards, kernels_attention, kernels_peers, kernels_products, kernels_steps, newest
+from tests.bench import cards, kernels_attention, kernels_peers, kernels_products, kernels_steps, newest, newest_steps
 
 SECTIONS: dict[str, Callable[[Any], None]] = {
     "probe": cards.probe,
@@ -32,9 +32,9 @@ SECTIONS: dict[str, Callable[[Any], None]] = {
     "mixed_steps": kernels_steps.mixed_steps,
     "matrix": cards.matrix,
     "step": kernels_steps.step,
-    "merges": newest.merges,
-    "ways": newest.ways,
-    "drafted": newest.drafted,
+    "merges": newest_steps.merges,
+    "ways": newest_steps.ways,
+    "drafted": newest_steps.drafted,
     "peers": kernels_peers.peers,
 }
 
