@@ -121,7 +121,7 @@ class Engine(Passes):
             if request.life.labels[9] is not None:
                 self.waits_for(request)
             if filled:
-                fill_remaining(request, request.life.prompt_tokens)
+                fill_remaining(request, request.life.prompt_tokens - request.life.elsewhere)
             head += 1
         arrivals.head = head
         self.waits = 0

@@ -76,6 +76,7 @@ def _story() -> dict[str, Any]:
         "larger_tokens": LARGER, "larger_share": larger().share, "flag_share": found[FLAG].share,
         "target_share": found[TARGET].share, "order_share": found[HOPELESS].share, "both_share": found[BOTH].share,
         "half_share": 0.5, "enough": tasks.ENOUGH, "most_of_them": tasks.MOST_OF_THEM,
+        "flag_rate": tasks.highest(FLAG),
     }  # fmt: skip
 
 
