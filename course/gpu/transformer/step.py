@@ -8,21 +8,10 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, whole
-from course.gpu.ops import (
-    append,
-    gather,
-    numbers,
-    packing,
-    product,
-    rms_norm,
-    rope_append,
-    silu,
-    skinny_gemm,
-    split_gemm,
-    work_list,
-)
+from course.gpu.ops import append, numbers, skinny_gemm, split_gemm, work_list
 from course.gpu.ops.prefill_attention import WARPS, checked_chunks
 from course.gpu.ops.queue import Launch
+from course.gpu.transformer import forms
 from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
 
@@ -90,7 +79,8 @@ class Step:
         self._make_inputs(listed)
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
-        self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
+        made = forms.fused if self.form == "fused" else forms.library
+        self.launches, self._logits = made(self, self._decode_attention if self.form == "fused" else self._attention)
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """How attention of these chunks and of decodes of these lengths is cut up."""
@@ -244,74 +234,6 @@ class Step:
             cluster=self._cluster,
             **how,
         )
-
-    def _fused(self) -> list[Launch]:
-        """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention."""
-        llama, shape, queue, rows = self.llama, self.llama.shape, self.queue, self.tokens
-        there = self.inputs.there
-        groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
-        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
-        x = llama.room("x", *packing.shape(groups, shape.hidden))
-        q = llama.room("q", rows, shape.heads, shape.width)
-        attended = llama.room("attended", *packing.shape(groups, shape.heads * shape.width))
-        inner = llama.room("inner", *packing.shape(groups, shape.inner))
-        self._logits = llama.room("logits", rows, shape.vocabulary)
-
-        def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-            split = split_gemm.faster(queue, rows, finish, 32 * int(given.shape[0]))
-            multiplied = split_gemm if split else skinny_gemm
-            return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
-
-        table = llama.weights.arrays["embedding"]
-        launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]
-        for i in range(shape.layers):
-            heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
-            launches += [
-                multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
-                self._decode_attention(i, q, attended, groups=groups, chained=True),
-                multiply(attended, f"layers.{i}.o", x, "residual"),
-                multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon),
-                multiply(inner, f"layers.{i}.down", x, "residual"),
-            ]
-        return [*launches, multiply(x, "head", self._logits, "rows", norm=shape.epsilon)]
-
-    def _library(self) -> list[Launch]:
-        """Nine launches a layer."""
-        llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
-        weights, there = llama.weights, self.inputs.there
-        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
-        x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
-        qkv = llama.room("qkv", rows, shape.qkv_rows)
-        q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
-        gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
-        self._logits = llama.room("logits", self.ends, shape.vocabulary)
-        launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
-        for i in range(shape.layers):
-            norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
-            launches += [
-                rms_norm.prepare(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
-                product.prepare(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
-                rope_append.prepare(
-                    queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
-                    there["positions"], there["slots"], **how,
-                ),
-                self._attention(i, q, attended),
-                product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
-                rms_norm.prepare(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
-                product.prepare(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
-                silu.prepare(queue, gate_up, inner, **how),
-                product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
-            ]  # fmt: skip
-        ends, normed_ends = (llama.room(name, self.ends, shape.hidden) for name in ("ends", "normed_ends"))
-        if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
-            launches.append(gather.prepare(queue, x, there["ends"], ends, **how))
-        else:
-            ends = x
-        return [
-            *launches,
-            rms_norm.prepare(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
-            product.prepare(queue, normed_ends, weights.head, self._logits, kind=kind),
-        ]
 
     def _attention(self, layer: int, q: Any, out: Any) -> Launch:
         """Of chunks, of decodes, or of both in one launch."""
