@@ -7,8 +7,10 @@ import numpy as np
 from course.gpu.ops import append, gather, packing, product, rms_norm, rope, rope_append, silu, skinny_gemm
 from tests.bench.cards import Bench
 
-VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (4, 1, 2))
+VARIANTS = ((4, 2, 1), (2, 3, 1), (2, 2, 1), (4, 1, 2), (2, 2, 2), (1, 3, 2), (1, 2, 4))
 """(depth, resident, tiles a block)"""
+VARIANT: dict[tuple[int, str], tuple[int, int, int]] = {}
+"""The fastest of them, by groups of rows and name, once `gemm` has run."""
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
 
 
@@ -59,13 +61,15 @@ def gemm(b: Bench) -> None:
                 px = b.random(*packing.shape(groups, columns))
                 norm = 1e-5 if name in ("qkv", "gate-up") else None
                 for depth, resident, tiles in VARIANTS:
-                    if (columns // 32) % depth or (groups < 3 and tiles > 1):
+                    if (columns // 32) % depth or (groups < 2 and tiles > 1) or groups * tiles > 8:
                         continue
                     how = {"depth": depth, "resident": resident, "tiles_a_block": tiles}
                     launches = [
                         skinny_gemm.prepare(b.q, px, w, out, count, norm=norm, chained=True, **how) for w in packed
                     ]
                     row[f"d{depth}r{resident}t{tiles}"] = 1e6 * b.each(launches)
+                    if row[f"d{depth}r{resident}t{tiles}"] <= min(v for k, v in row.items() if k[0] == "d"):
+                        VARIANT[groups, name] = depth, resident, tiles
                 launches = [skinny_gemm.prepare(b.q, px, w, out, count) for w in packed]
                 row["unchained"] = 1e6 * b.each(launches)
             if count in (1, 8):

@@ -18,10 +18,6 @@ TOKENS = 1_024
 DRAFTED = ((1, 1), (1, 3), (4, 1), (4, 3), (8, 1), (8, 3), (16, 1), (16, 3), (32, 1), (64, 1), (64, 3), (64, 7))
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "gate-up": (28672, 4096), "down": (4096, 14336)}
 ROWS = (8, 16, 24, 32, 64)
-BEST: dict[tuple[int, int, int], tuple[float, dict[str, int]]] = {}
-"""Of the products that `split` has timed, by (groups, tiles, columns): seconds, and in which form."""
-FASTER: set[tuple[int, int, str]] = set()
-"""(groups, columns, name) of those that were faster than `skinny_gemm`."""
 
 
 def attend(
@@ -177,12 +173,5 @@ def split(b: Any) -> None:
                     continue
                 seconds = b.each(launches)
                 row[key] = 1e6 * seconds
-                at = groups, many // 16, columns
-                if seconds < BEST.get(at, (1.0, {}))[0]:
-                    BEST[at] = seconds, how
-            found_best = BEST[groups, many // 16, columns]
-            if count <= 32 and 1e6 * found_best[0] < row["skinny"]:
-                FASTER.add((groups, columns, name))
-            row = {"best_us": 1e6 * found_best[0], "best": str(list(found_best[1].values()))} | row
             b.keep("split", shape=name, rows=count, floor=2e6 * many * columns / b.bandwidth, **row)
         del plain, packed

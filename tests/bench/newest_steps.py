@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from course.gpu import step_profile
-from course.gpu.ops import split_gemm
+from course.gpu.ops import skinny_gemm, split_gemm
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
-from tests.bench.newest import BEST, FASTER
+from tests.bench.kernels_products import VARIANT
 
 STEPS = (
     *((many, drafts) for many in (1, 2, 4) for drafts in (1, 2, 3)),
@@ -24,42 +25,25 @@ STEPS = (
 NAMES = {"heads": "qkv", "silu": "gate-up", "rows": "gate-up"}
 
 
-def best(groups: int, tiles: int, columns: int) -> dict[str, int]:
-    """The fastest form of this product alone, or of one that is like it."""
-    near = [at for at in BEST if at[2] == columns]
-    if not near:
-        return {}
-    return BEST[min(near, key=lambda at: (abs(at[0] - groups), abs(np.log(at[1] / tiles))))][1]
-
-
 @contextmanager
-def form(plan: Any = None, cluster: Any = None, faster: Callable[..., bool] | None = None) -> Iterator[None]:
-    """Steps in another form: what DecodeAttention's `plan` and `cluster` return, and where split products are taken."""
-    given = split_gemm.prepare
-
-    def prepare(queue: Any, x: Any, w: Any, *args: Any, **more: Any) -> Any:
-        how = best(int(x.shape[1]), int(w.shape[0]), 32 * int(x.shape[0]))
-        return given(queue, x, w, *args, **{**how, **more})
-
-    own = DecodeAttention.plan, DecodeAttention.cluster, split_gemm.faster
+def form(cluster: Any = None, split: bool = True, variant: Any = None) -> Iterator[None]:
+    """Steps in another form: what `DecodeAttention.cluster` and `skinny_gemm.variant` say, and with split products."""
+    own = DecodeAttention.cluster, split_gemm.faster, skinny_gemm.variant
     with (
-        patch.object(DecodeAttention, "plan", (lambda *args, **more: plan) if plan else own[0]),
-        patch.object(DecodeAttention, "cluster", (lambda *args: cluster) if cluster else own[1]),
-        patch.object(split_gemm, "faster", faster or own[2]),
-        patch.object(split_gemm, "prepare", prepare if BEST else given),
+        patch.object(DecodeAttention, "cluster", (lambda *args: cluster) if cluster else own[0]),
+        patch.object(split_gemm, "faster", own[1] if split else lambda *args: False),
+        patch.object(skinny_gemm, "variant", variant or own[2]),
     ):
         yield
 
 
-def never(*args: Any) -> bool:
-    """No split product at all."""
-    return False
+BEFORE: dict[str, Any] = {"cluster": (1, 0), "split": False}
 
 
-def some(queue: Any, rows: int, finish: str, columns: int) -> bool:
-    """Those that were faster alone."""
+def fastest(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
+    """The variant of `skinny_gemm` that was fastest alone."""
     name = NAMES.get(finish) or ("o" if columns == 4_096 else "down")
-    return rows > 32 or (-(-rows // 8), columns, name) in FASTER
+    return VARIANT[groups, name]
 
 
 def timed(b: Any, make: Callable[[], Step]) -> tuple[float, np.ndarray, str]:
@@ -94,59 +78,49 @@ def apart(llama: Llama, sequences: int, drafts: int) -> Step:
 
 
 def merges(b: Any) -> None:
-    """Whole steps whose parts of a sequence merge in one way or another: cNwM, N blocks of M warps; iMbK, items."""
+    """Whole steps whose parts of a sequence merge as a cluster, cNwM: N blocks of M warps; or as items."""
     llama = loaded(b)
-    for sequences in (1, 2, 3, 4, 6, 8, 12):
-        for rows in (1, 2, 4) if sequences <= 8 else (1,):
-            row: dict[str, Any] = {}
-            first = None
-            for cluster, warps in ((1, 0), (2, 8), (4, 4), (4, 8), (8, 4), (8, 8), (16, 4), (1, 0)):
-                if cluster > 1 and not 128 <= 8 * cluster * warps * sequences <= 1_600:
-                    continue
-                with form(cluster=(cluster, warps), faster=never):
-                    step = partial(verifying, llama, sequences, rows - 1)
-                    ms, logits, _ = timed(b, step)
-                first = logits if first is None else first
-                name = f"c{cluster}w{warps}" if cluster > 1 else "items" if "items" not in row else "again"
-                row[name] = ms
-                row["apart"] = max(row.get("apart", 0.0), float(np.linalg.norm(logits - first) / np.linalg.norm(first)))
-            b.keep("merges", sequences=sequences, newest=rows, **row)
+    for sequences, length in (*product((1, 2, 4, 8), (256, 2_048, 4_096)), (1, 7_680), (8, 7_680)):
+        row: dict[str, Any] = {}
+        for cluster, warps in ((1, 0), (2, 8), (4, 8), (8, 4), (8, 8), (16, 4), (1, 0)):
+            if cluster > 1 and not 256 <= 8 * cluster * warps * sequences <= 1_600:
+                continue
+            with form(cluster=(cluster, warps)):
+                point = sequences, length, 0, 0
+                ms, _, _ = timed(b, partial(step_profile.step_at, llama, point, np.random.default_rng(0)))
+            row[f"c{cluster}w{warps}" if cluster > 1 else "items" if "items" not in row else "again"] = ms
+        b.keep("merges", sequences=sequences, length=length, **row)
 
 
 def ways(b: Any) -> None:
-    """Whole steps of an 8B: as they were, as they are, and with the split products that were faster alone."""
+    """Whole steps of an 8B: as they were, as they are, and with the products that were fastest alone."""
     llama = loaded(b)
     weights, kv = llama.shape.step_weight_bytes("bf16"), llama.shape.kv_bytes_per_token("bf16")
-    forms: dict[str, dict[str, Any]] = {
-        "before": {"cluster": (1, 0), "faster": never},
-        "now": {"faster": some},
-        "split": {"faster": lambda queue, rows, *args: rows > 8},
-    }
-    for batch in (1, 2, 4, 8, 16, 17, 24, 32, 48, 64):
+    forms: dict[str, dict[str, Any]] = {"before": BEFORE, "now": {}}
+    if VARIANT:
+        forms |= {"variant": {"variant": fastest}, "variant alone": {"variant": fastest, "split": False}}
+    for batch in (1, 2, 3, 4, 6, 8, 12, 16, 17, 24, 32, 64):
         floor = 1e3 * (weights + batch * 1_024 * kv) / b.bandwidth
+        found: dict[str, float] = {}
         first = None
-        for name, how in forms.items():
-            if name == "split" and not 8 < batch <= 32:
-                continue
-            with form(**how), patch.object(split_gemm, "serves", split_gemm.serves if name != "before" else never):
-                try:
-                    ms, logits, kind = timed(b, partial(verifying, llama, batch, 0))
-                except Exception as error:
-                    b.say("ways", batch, name, str(error)[:300])
-                    continue
+        for name, how in [*forms.items(), *forms.items()]:
+            with form(**how):
+                ms, logits, kind = timed(b, partial(verifying, llama, batch, 0))
             first = logits if first is None else first
-            apart_by = float(np.linalg.norm(logits - first) / np.linalg.norm(first))
-            b.keep("ways", batch=batch, form=name, kind=kind, ms=ms, ratio=ms / floor, logits=apart_by)
+            found[name] = min(found.get(name, ms), ms)
+        apart_by = float(np.linalg.norm(logits - first) / np.linalg.norm(first))
+        ratios = {f"{name} / floor": ms / floor for name, ms in found.items()}
+        b.keep("ways", batch=batch, kind=kind, **found, **ratios, logits=apart_by)
 
 
 def drafted(b: Any) -> None:
     """Steps that verify, beside a plain one of as many sequences and beside rows that are decodes of their own."""
     llama = loaded(b)
     for sequences, drafts in STEPS:
-        with form(cluster=(1, 0), faster=never), patch.object(split_gemm, "serves", never):
+        with form(**BEFORE):
             before = timed(b, partial(verifying, llama, sequences, 0))[0]
             rows, right, _ = timed(b, partial(apart, llama, sequences, drafts))
-        with form(faster=some):
+        with form(variant=fastest if VARIANT else None):
             plain = timed(b, partial(verifying, llama, sequences, 0))[0]
             now, logits, kind = timed(b, partial(verifying, llama, sequences, drafts))
         b.keep(

@@ -23,9 +23,12 @@ def uses_tensor_cores(queue: Queue, kind: str, width: int) -> bool:
 MOST_LINES = 32
 """Queries that share a KV head and a launch: new tokens a sequence times query heads a KV head."""
 CLUSTERS = (16, 8, 4, 2)
-CLUSTERED = ((1, 8, 8), (4, 8, 4), (8, 2, 8))
-MOST_IN_CLUSTERS = 8
+CLUSTERED = ((1, 8, 8), (3, 4, 8), (8, 2, 8))
+"""(sequences at most, blocks of a cluster, warps of each): what was fastest in whole steps on an H200."""
+MOST_IN_CLUSTERS = CLUSTERED[-1][0]
 """Sequences up to which parts that merge as a cluster are faster than items that merge through memory."""
+MOST_SHARED = 48 * 1_024
+"""Bytes of shared memory that a kernel may declare."""
 
 
 class DecodeAttention:
@@ -83,7 +86,20 @@ class DecodeAttention:
         """
         if not self.tensor or self.queue.merging_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
             return 1, 0
-        return next(form for most, *form in CLUSTERED if len(lengths) <= most)  # type: ignore[return-value]
+        blocks, warps = next((blocks, warps) for most, blocks, warps in CLUSTERED if len(lengths) <= most)
+        if newest == 1 and len(lengths) == 4:
+            blocks, warps = 8, 4
+        lines = newest * self.heads // self.kv_heads
+        if self.shared_bytes(lines, warps, blocks) > MOST_SHARED:
+            blocks, warps = 2 * blocks if blocks < 8 else blocks, 4
+        return blocks, warps
+
+    def shared_bytes(self, lines: int, warps: int, cluster: int) -> int:
+        """What a block declares: room for eight lines of each warp, for all lines in a cluster, for many queries."""
+        held = 4 * min(lines, 8) * (self.width + 2) * warps
+        whole_lines = 4 * lines * (self.width + 2) if cluster > 1 else 0
+        queries = 32 * self.width * numbers.dtype(self.kind).itemsize if lines > 16 and self.tensor else 0
+        return held + whole_lines + queries + 16
 
     def plan(self, lengths: Any, warps: Sequence[int] = (), newest: int = 1) -> tuple[int, int]:
         """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest.
@@ -138,6 +154,12 @@ class DecodeAttention:
         warps = whole("warps", warps or self.warps or 4, high=8)
         if cluster > 1 and (cluster not in CLUSTERS or cluster > self.queue.merging_cluster):
             raise ValueError(f"{cluster} blocks cannot be a cluster: 2, 4, 8 or 16 on a card of compute capability 9.0")
+        shared = self.shared_bytes(newest * self.heads // self.kv_heads, warps, cluster)
+        if shared > MOST_SHARED:
+            raise ValueError(
+                f"{newest} new tokens a sequence in thread blocks of {warps} warps need {shared:,} bytes of shared "
+                f"memory, of which there are {MOST_SHARED:,}: take 4 warps"
+            )
         macros = {"NEWEST": newest} if newest > 1 else {}
         macros |= {"CLUSTER": cluster} if cluster > 1 else {}
         kernel = self.queue.kernel(

@@ -10,21 +10,18 @@ from course.gpu.ops.queue import MOST_SHARED, Launch, Queue
 from course.gpu.ops.skinny_gemm import FINISHES, Heads
 
 MOST_ROWS = 64
-FEWEST_ROWS = 17
+FEWEST_ROWS = {"silu": 17, "rows": 17, "heads": 25}
+"""By finish: with fewer, and for the residual, whose W has few rows, it is no faster than `skinny_gemm`."""
 MOST_GROUPS_PLAIN = 4
 """Groups of 8 rows whose sums a thread has registers for without tensor cores."""
 MOST_CLUSTER = 8
 """Blocks of a cluster that every card of compute capability 9.0 has room for."""
 
 
-def serves(queue: Queue, rows: int) -> bool:
-    """Whether a step of so many rows may have all its products packed, where `skinny_gemm` has no form of them."""
-    return rows <= MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
-
-
-def faster(queue: Queue, rows: int, finish: str, columns: int) -> bool:
-    """Whether this is faster than `skinny_gemm` for such a product, or the only one with packed weights."""
-    return rows >= FEWEST_ROWS and serves(queue, rows)
+def faster(queue: Queue, rows: int, finish: str) -> bool:
+    """Whether this is faster than `skinny_gemm` for such a product, as measured on an H200."""
+    fits = rows <= skinny_gemm.MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
+    return fits and rows >= FEWEST_ROWS.get(finish, MOST_ROWS)
 
 
 def shared_bytes(groups: int, warps: int, pieces: int, stages: int) -> int:
@@ -98,5 +95,5 @@ def variant(queue: Queue, groups: int, tiles: int, columns: int) -> tuple[int, i
     warps = 8
     pieces = next(size for size in (4, 2, 1) if (columns // 32) % size == 0)
     places, blocks = 2 * queue.multiprocessors, -(-tiles // warps)
-    most = min(MOST_CLUSTER, queue.merging_cluster, columns // (32 * pieces))
-    return max(1, min(most, places // blocks)), warps, pieces
+    most = max(1, min(MOST_CLUSTER, queue.merging_cluster, columns // (32 * pieces), places // blocks))
+    return 2 ** (most.bit_length() - 1), warps, pieces  # five blocks do not share a part of the chip evenly

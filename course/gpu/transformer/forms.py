@@ -28,8 +28,7 @@ def fused(step: Step, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]
     logits = llama.room("logits", rows, shape.vocabulary)
 
     def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-        split = split_gemm.faster(queue, rows, finish, 32 * int(given.shape[0]))
-        multiplied = split_gemm if split else skinny_gemm
+        multiplied = split_gemm if split_gemm.faster(queue, rows, finish) else skinny_gemm
         return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
     table = llama.weights.arrays["embedding"]

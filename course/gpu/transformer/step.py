@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, whole
-from course.gpu.ops import append, numbers, skinny_gemm, split_gemm, work_list
+from course.gpu.ops import append, numbers, skinny_gemm, work_list
 from course.gpu.ops.prefill_attention import WARPS, checked_chunks
 from course.gpu.ops.queue import Launch
 from course.gpu.transformer import forms
@@ -29,7 +29,7 @@ class Step:
     newest: new tokens of each decode, side by side: one, or a token and the drafts behind it that are verified, for
     which keys and values are read once. Steps with chunks verify nothing.
 
-    form: "fused" folds everything between the products into them (decodes only, at most 64, 16-bit numbers);
+    form: "fused" folds everything between the products into them (decodes only, at most 32 tokens, 16-bit numbers);
     "library" leaves the products to a library, or to NumPy; "auto" takes the first where it can.
 
     Raises ValueError for a step that the model's memory has no room for.
@@ -97,15 +97,10 @@ class Step:
             self._warps = warps_of_cluster or self._warps
 
     def _form(self, form: str) -> str:
-        rows, queue = self.tokens, self.queue
-        most = skinny_gemm.MOST_ROWS if queue.tensor_cores or queue.plain else 8
-        fits = (rows <= most or split_gemm.serves(queue, rows)) and not self.chunk_tokens
-        fits = fits and bool(self.llama.weights.packed)
+        fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
+        fits = fits and (self.queue.tensor_cores or self.queue.plain or self.tokens <= 8)
         if form == "fused" and not fits:
-            raise ValueError(
-                "the fused form takes 1 to 64 decodes (32 without clusters, 8 without tensor cores) and 16-bit packed "
-                f"weights, not {rows} rows{' with a chunk' if self.chunk_tokens else ''}"
-            )
+            raise ValueError("the fused form takes 1 to 32 decodes (8 without tensor cores) and 16-bit packed weights")
         return "fused" if fits and form != "library" else "library"
 
     def _listed(self, cached: Sequence[int]) -> list[tuple[int, int, int, int]]:

@@ -203,5 +203,9 @@ def test_bad_input_is_refused(on: Queue) -> None:
     with pytest.raises(ValueError, match=r"6 sequences of 8 new tokens in 8 items: prepared for 5 in 80"):
         attend(on, [20] * 6, 9, newest=8, **how)
     if not on.plain:
+        with pytest.raises(
+            ValueError, match="8 new tokens a sequence in thread blocks of 8 warps need .* take 4 warps"
+        ):
+            attend(on, [20], 1, newest=8, warps=8, cluster=2, **(how | {"width": 128}))
         with pytest.raises(ValueError, match="3 blocks cannot be a cluster"):
             attend(on, [20], 1, cluster=3, **how)
