@@ -9,6 +9,7 @@ from course.gpu.ops import numbers, packing, work_list
 from course.gpu.ops.decode_attention import DecodeAttention, reference
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
+from tests.gpu.conftest import queue_on
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
 from tests.helpers.sizes import size
 
@@ -204,8 +205,21 @@ def test_bad_input_is_refused(on: Queue) -> None:
         attend(on, [20] * 6, 9, newest=8, **how)
     if not on.plain:
         with pytest.raises(
-            ValueError, match="8 new tokens a sequence in thread blocks of 8 warps need .* take 4 warps"
+            ValueError, match=r"8 new tokens a sequence in thread blocks of 8 warps need .* take 4 warps"
         ):
             attend(on, [20], 1, newest=8, warps=8, cluster=2, **(how | {"width": 128}))
         with pytest.raises(ValueError, match="3 blocks cannot be a cluster"):
             attend(on, [20], 1, cluster=3, **how)
+
+
+def test_few_sequences_are_shared_by_clusters_and_many_are_cut_into_items() -> None:
+    queue = queue_on("cpu-shim")
+    attention = DecodeAttention(queue, heads=8, kv_heads=2, width=128)
+    assert [attention.cluster([1_024] * many)[0] for many in (1, 2, 8, 9)] == [8, 4, 2, 1]
+    # Every form that is chosen has room for its sums: 8 new tokens of 4 heads are 32 lines.
+    for many in range(1, 9):
+        for newest in range(1, 9):
+            cluster, warps = attention.cluster([1_024] * many, newest)
+            assert attention.shared_bytes(4 * newest, warps, cluster) <= 48 * 1_024
+    # There are none without tensor cores.
+    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0)
