@@ -27,6 +27,9 @@ CLUSTERED = ((1, 8, 8), (3, 4, 8), (8, 2, 8))
 """(sequences at most, blocks of a cluster, warps of each): what was fastest in whole steps on an H200."""
 MOST_IN_CLUSTERS = CLUSTERED[-1][0]
 """Sequences up to which parts that merge as a cluster are faster than items that merge through memory."""
+LONGEST_OF_FEW, UNEQUAL = 2_048, 2.0
+"""Tokens above which clusters that leave multiprocessors idle lose, and how many times the mean the longest may have:
+a cluster reads its own sequence alone, while items are shared out."""
 MOST_SHARED = 48 * 1_024
 """Bytes of shared memory that a kernel may declare."""
 
@@ -89,6 +92,10 @@ class DecodeAttention:
         blocks, warps = next((blocks, warps) for most, blocks, warps in CLUSTERED if len(lengths) <= most)
         if newest == 1 and len(lengths) == 4:
             blocks, warps = 8, 4
+        longest = int(np.max(lengths))
+        few = self.kv_heads * len(lengths) * blocks < 0.75 * self.queue.multiprocessors
+        if longest > UNEQUAL * np.mean(lengths) or (few and longest > LONGEST_OF_FEW):
+            return 1, 0
         lines = newest * self.heads // self.kv_heads
         if self.shared_bytes(lines, warps, blocks) > MOST_SHARED:
             blocks, warps = 2 * blocks if blocks < 8 else blocks, 4

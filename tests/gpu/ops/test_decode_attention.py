@@ -216,6 +216,7 @@ def test_few_sequences_are_shared_by_clusters_and_many_are_cut_into_items() -> N
     queue = queue_on("cpu-shim")
     attention = DecodeAttention(queue, heads=8, kv_heads=2, width=128)
     assert [attention.cluster([1_024] * many)[0] for many in (1, 2, 8, 9)] == [8, 4, 2, 1]
+    assert attention.cluster([512] * 7 + [16_384])[0] == 1  # nobody would help with the long one
     # Every form that is chosen has room for its sums: 8 new tokens of 4 heads are 32 lines.
     for many in range(1, 9):
         for newest in range(1, 9):
