@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cache-tokens", type=int, default=638_976)
-    parser.add_argument("--limit", type=float, default=240.0)
+    parser.add_argument("--limit", type=float, default=150.0)
     asked = parser.parse_args()
     began, most = time.perf_counter(), asked.cache_tokens
     recording = step_profile.record(
@@ -44,7 +44,7 @@ def main() -> None:
         cache_tokens=most,
         wanted=wanted(most),
         verify=list(step_profile.verify_points(most)),
-        timed=partial(step_profile.seconds_at, budget=0.2),
+        timed=partial(step_profile.seconds_at, budget=0.1),
         how=HOW,
         limit=asked.limit,
         clocks_every=4,
