@@ -21,7 +21,7 @@ def lab_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file that go over all lessons take one lab after the other, so that its runs may be forgotten then."""
+    """The tests of a file that go over all lessons take one lab after the other, so its runs can be forgotten."""
     files = [item.path for item in items]
     first = {path: files.index(path) for path in set(files)}
     items.sort(key=lambda item: (first[item.path], lab_of(item) if item.path.parent.name == "lessons" else ""))
