@@ -53,12 +53,14 @@ class Executor:
     """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand.
 
     verifies: whether it drafts and verifies what `Work.drafts` asks for. badge: where its seconds come from.
+    simulates: whether nothing is computed in its steps, so that KV blocks need only be counted.
     numbers_blocks: whether it knows itself which block has which number, and so can do without a pool that keeps that.
     """
 
     verifies: bool = False
     badge: str = "measured"
     numbers_blocks: bool = False
+    simulates: bool = False
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""
@@ -84,6 +86,8 @@ class Lines(dict):
 
 class Simulated(Executor):
     """A step time in place of a card. It knows from the workload how long each answer will be."""
+
+    simulates = True
 
     def __init__(self, step_time: StepTime):
         self.step_time = step_time

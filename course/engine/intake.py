@@ -32,13 +32,14 @@ class Intake:
     of the next one. present: the time it was advanced to: all that happens before is decided. clock: when each step
     ended. idle: (step, when it began) of those that began late. answered: requests that are through. closed: no more
     are submitted. serving: from the first step of a call to its end; for good if it broke off. waits: times in a row
-    that nothing ran. impatient: a heap of (when its patience ends, row, request) of those that came with some.
+    that nothing ran. patience: whether anybody comes with some. impatient: a heap of (when it ends, row, request) of
+    those that are here with some.
     """
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "impatient",
-        "last_step_end", "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state",
-        "steps", "waits",
+        "last_step_end", "limits", "notes", "now", "patience", "policy", "pool", "present", "serving", "simulated",
+        "state", "steps", "waits",
     )  # fmt: skip
 
     state: State
@@ -59,10 +60,15 @@ class Intake:
         option = self.cache and self.cache.simulated_only
         if option == "prefix_caching" and self.executor.numbers_blocks:
             option = None
-        if option and not self.simulated:
+        if option and not self.executor.simulates:
             raise ValueError(
                 f"{option} is simulated only: an executor that really runs its steps needs block tables, which such a "
                 f"cache does not keep; serve without {option}"
+            )
+        if self.cache and self.cache.reserve and not self.simulated:
+            raise ValueError(
+                f"reserve is a piece for each prompt and answer, and what {type(self.executor).__name__} drafts may "
+                "reach beyond it: serve without reserve"
             )
         if self.cache and self.cache.reserve and self.limits.padded:
             raise ValueError(
@@ -73,7 +79,7 @@ class Intake:
         self.impatient: list[tuple[float, int, Request]] = []
         self.now = self.present = self.last_step_end = 0.0
         self.steps = self.answered = self.waits = 0
-        self.closed = self.serving = False
+        self.closed = self.serving = self.patience = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
         self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
@@ -169,6 +175,7 @@ class Intake:
         check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
 
     def _check_patience(self) -> None:
+        self.patience = True
         for what, on in (
             ("in a padded batch, which is answered as a whole", self.limits.padded),
             ("with async_scheduling", getattr(self, "async_scheduling", False)),

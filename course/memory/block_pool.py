@@ -148,6 +148,10 @@ class BlockPool:
         """Seconds that blocks were copied for since the last step: the coming one takes so much longer."""
         return 0.0
 
+    def accept(self, request: Holder, tokens: int) -> None:
+        """Of what was computed besides in the step that has ended so many tokens stay, behind those of the step."""
+        self.take(request, tokens)
+
     def cut(self, request: Holder) -> None:
         """Of its block table remains what holds its tokens: drafts that were rejected need none."""
         table = self._tables.get(request)
@@ -155,6 +159,14 @@ class BlockPool:
             self._returned.append(table.pop())
 
     # Of a step
+
+    def lend(self, blocks: int) -> None:
+        """So many hold the drafts of a step, whoever they are of: the last to be taken, and back when it has ended."""
+        self.free -= blocks
+
+    def take_back(self, blocks: int) -> None:
+        """What was lent is free."""
+        self.free += blocks
 
     def plan(self, due: int = 0, decoding: Container = ()) -> Plan:
         """A scratch copy for a step that is being planned. due: blocks that are taken already, by those `decoding`."""
@@ -254,6 +266,10 @@ class Plan:
         self.free -= need if if_fit in (0, tokens) else -(-(there + tokens) // size) - held
         self._there[request] = there + tokens
         return True
+
+    def lend(self, blocks: int) -> None:
+        """So many go to drafts; `free` is below 0 if there are fewer."""
+        self.free -= blocks
 
     def release(self, request: Holder) -> None:
         """The request is preempted: its blocks are free."""

@@ -128,6 +128,11 @@ class Case:
             return float(self.step_time(steptime.Step(decodes, context, chunks)))
 
         policy = self.policy
+        if isinstance(policy, policies.RateLimit):  # in cases whose budget and blocks never bind
+            limit = policy.tokens_per_second, policy.burst
+            cost = [prompt + (asked or 0) for prompt, asked in zip(self.prompt, guess, strict=True)]
+            decide = oracle_own.told_to_come_again(*limit, cost, self.tenant)
+            return oracle_own.serve_decided(requests, step_time, decide, policy.max_num_seqs)
         if isinstance(policy, policies.Continuous):
             fewest = isinstance(policy, policies.FewestComputed)
             return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
@@ -350,9 +355,24 @@ def sharing(draw):
         policies.Fair(*limits, *costs, lift=draw(st.booleans()), weights=draw(st.sampled_from([{}, {"A": 2.5}]))),
         policies.Bucket(*limits, draw(st.sampled_from([20, 300, 1e5])), max(case.prompt) + draw(st.integers(0, 50))),
         policies.EarliestDeadline(*limits),
+        policies.RateLimit(*limits, draw(st.sampled_from([20, 300, 1e5])), max(case.prompt) + draw(st.integers(0, 50))),
     )
     tenant = draw(st.lists(st.sampled_from("ABC"), min_size=n, max_size=n))
     return replace(case, policy=draw(st.sampled_from(kinds)), tenant=tuple(tenant))
+
+
+@st.composite
+def rate_limits(draw):
+    """A gateway that tells whoever finds an empty bucket to come again; some ask for more than it ever holds."""
+    n = draw(st.integers(1, 16))
+    prompt, output = draw(token_counts(n, [4, 40, 300])), draw(token_counts(n, [1, 5, 40]))
+    slots, guess = draw(st.sampled_from([1, 2, 8])), draw(st.one_of(st.none(), st.just(output)))
+    first = prompt[0] + (0 if guess is None else guess[0])  # it passes, or there might be no step at all
+    burst = max(first, draw(st.sampled_from([max(prompt) // 2, max(prompt), 3 * max(prompt)])))
+    rate = draw(st.sampled_from([2, 40, 300.5]))
+    policy = policies.RateLimit(slots, slots + sum(prompt) + sum(output), rate, burst)
+    tenant = draw(st.lists(st.sampled_from("AB"), min_size=n, max_size=n))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), None, guess, tenant=tuple(tenant))
 
 
 @st.composite
@@ -460,6 +480,7 @@ def leaving(draw, sharing_too=False):
         rivals(),
         decided(),
         decided(),
+        rate_limits(),
     )
     case = draw(st.one_of(*kinds, *([sharing()] if sharing_too else [])))
     n, policy = len(case.prompt), case.policy
