@@ -10,7 +10,6 @@ from course.lessons.lab14 import cards, decision, facts_deeper, figures, four, h
 from course.lessons.lab14.decision import GIB, LARGE, memory
 from course.lessons.lab14.four import FOUR, PAIRS, REPLICAS
 from course.models.gpus import gpu
-from course.models.prices import HOUR
 from course.steptime import recorded_link
 
 SEEDS = range(5)
@@ -20,7 +19,7 @@ EXAMPLE: dict[str, Any] = {"t": 8.0, "t0": 1.0, "cards": 2, "layers": 32, "a": 0
 
 LARGE_BILLIONS = 70
 GIVEN = (four.SLOTS, four.BUDGET, USERS, tasks.MANY, tasks.SOME, decision.RATE, figures.CARDS[2], figures.CARDS[3],
-         cards.CONTEXT, 16, four.ANSWER, cards.NUMBER_BYTES, LARGE_BILLIONS, HOUR, EXAMPLE["a"])  # fmt: skip
+         cards.CONTEXT, 16, four.ANSWER, cards.NUMBER_BYTES, LARGE_BILLIONS, EXAMPLE["a"])  # fmt: skip
 
 
 def facts() -> dict[str, Any]:
