@@ -126,11 +126,14 @@ class PrefixPlan(Plan):
         if not chain.shared and not chain.rank:  # nobody has anything of it
             self._looked[request] = uses, 0
             return uses, 0
-        if self._owed:
-            self._pop()
         spans, end = pool.found(chain, known)
+        if self._gone or (self._owed and not all(span.copies[0].holders for span in spans)):
+            self._pop()
+            spans, end = pool.found(chain, known)
         for span in spans:
-            stop = min(end, span.hi, max(self._end.get(copy, span.hi) for copy in span.copies))
+            stop = min(end, span.hi)
+            if self._end:
+                stop = min(stop, max(self._end.get(copy, span.hi) for copy in span.copies))
             uses.append((span, place, stop))
             place = stop
             if stop < span.hi:
@@ -185,6 +188,7 @@ class PrefixPlan(Plan):
         queue, blocks, self._owed = self._pool.queue, self._owed, 0
         if self._next is None:
             self._pool.evict_owed()
+            self._looked.clear()
             self._blank, self._next = self._pool.blank, queue.after
         while blocks > 0:
             if self._blank:

@@ -87,6 +87,8 @@ class PrefixPool(BlockPool):
         spans, end = self.found(chain, request.known)
         if spans and end < spans[-1].hi:
             split(self._spans, spans[-1], end)
+        if spans:
+            spans[-1].forked = True
         for span in spans:
             copy = span.copies[0]
             if not copy.holders:
@@ -202,16 +204,18 @@ class PrefixPool(BlockPool):
     def decode(self, blocks: Iterator[int]) -> None:
         """See BlockPool."""
         self.spend(next(blocks))
-        self.note()
-        used = array("q", accumulate(blocks, initial=self.num_blocks - self.free))
-        more = used[-1] - used[0]
-        self._take_blocks(more)
+        if self._lost:
+            self._bring_home(len(self._lost))
+        used, begun, column = self.num_blocks - self.free, self._step, self.column
+        column.extend(accumulate(blocks, initial=used))
+        self._step = len(column)
+        self.shared.extend(repeat(self._held - used, self._step - begun))
+        more = column[-1] - used
+        self.free -= more
+        self._owed += more
         self._bag += more
         self._held += more
-        del used[0]
-        self.column.extend(used)
-        self.shared.extend(repeat(self.shared[-1], len(used)))
-        self._step += len(used)
+        self._decoding = ()
 
     def table(self, request: Any, tokens: int = 0) -> list[int]:
         """Raises ValueError: which block has which number is not kept."""
@@ -245,8 +249,6 @@ class PrefixPool(BlockPool):
         spans: list[Span] = []
         if not chain.shared and not chain.rank:
             return spans, 0
-        if self._owed:
-            self.evict_owed()
         place, most, growing = 0, (known - 1) // self.block_size, self.growing
         while place < most:
             key = chain.key(place)
@@ -255,7 +257,12 @@ class PrefixPool(BlockPool):
                     self.settle(other, other.request.computed + (other.request in self._decoding))
             span = self._spans.get(key)
             if span is None:
-                break
+                if not spans or spans[-1].hi <= place:
+                    break
+                span = spans.pop()  # it has just become longer
+            elif self._owed and not span.copies[0].holders:  # it may be gone, and others too
+                self.evict_owed()
+                return self.found(chain, known)
             spans.append(span)
             place = chain.same(span, most)
             if place < span.hi:
@@ -281,9 +288,8 @@ class PrefixPool(BlockPool):
             key, own = chain.key(place), place >= chain.shared
             stop = end if own else min(end, chain.shared)
             span = spans.get(key)
-            last = chain.copies[-1].span if own and chain.copies else None
-            if span is None and last is not None and last.lo >= chain.shared and len(last.copies) == 1:
-                last.hi = stop
+            if span is None and chain.copies and self._goes_on(chain, own, since, stride):
+                chain.copies[-1].span.hi = stop
             elif span is None:
                 span = spans[key] = Span(place, stop, chain)
             else:  # computed a second time
@@ -291,6 +297,7 @@ class PrefixPool(BlockPool):
                 stop = chain.same(span, stop if own or by_chunks else place + 1)
                 if stop < span.hi:
                     split(spans, span, stop)
+                span.forked = True
             if span is not None:
                 copy = Copy(span, {chain}, since, stride, chain.rank)
                 insort(span.copies, copy, key=lambda one: one.age)
@@ -300,6 +307,15 @@ class PrefixPool(BlockPool):
         chain.hashed = end
         if end < chain.shared:
             self._grows(chain)
+
+    def _goes_on(self, chain: Chain, own: bool, since: int, stride: int) -> bool:
+        """Whether the chain's next block belongs to its last span: nobody else goes on from there."""
+        copy = chain.copies[-1]
+        span = copy.span
+        if own:
+            return span.lo >= chain.shared and len(span.copies) == 1
+        on_time = stride == copy.stride and since == copy.since + stride * (span.hi - span.lo)
+        return on_time and copy.rank == chain.rank and not span.forked
 
     def _grows(self, chain: Chain) -> None:
         chain.next = chain.key(chain.hashed)

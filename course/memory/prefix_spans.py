@@ -63,13 +63,17 @@ class Chain:
 
 
 class Span:
-    """Blocks `lo` to `hi` of a chain, each of which has the same copies. copies: the first registered stands first."""
+    """Blocks `lo` to `hi` of a chain, each of which has the same copies. copies: the first registered stands first.
 
-    __slots__ = ("chain", "copies", "hi", "key", "lo")
+    forked: whether somebody else has held its end, and may have gone on in another way.
+    """
+
+    __slots__ = ("chain", "copies", "forked", "hi", "key", "lo")
 
     def __init__(self, lo: int, hi: int, chain: Chain):
         self.lo, self.hi, self.chain, self.key = lo, hi, chain, chain.key(lo)
         self.copies: list[Copy] = []
+        self.forked = False
 
 
 class Node:
@@ -136,7 +140,7 @@ class Queue(Node):
 def split(spans: dict[Key, Span], span: Span, middle: int) -> None:
     """Cut a span in two, at block `middle`: it keeps those before."""
     back = Span(middle, span.hi, span.chain)
-    spans[back.key], span.hi = back, middle
+    spans[back.key], span.hi, back.forked = back, middle, span.forked
     for copy in span.copies:
         since = copy.since + copy.stride * (middle - span.lo)
         twin = Copy(back, copy.holders.copy(), since, copy.stride, copy.rank)
