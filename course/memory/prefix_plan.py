@@ -98,6 +98,7 @@ class PrefixPlan(Plan):
         if there is None or there > 0:
             self._pop()
             pool.settle(chain, request.computed)
+            pool.keep_own(chain)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
             blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), int(self.free)

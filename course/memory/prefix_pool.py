@@ -124,7 +124,7 @@ class PrefixPool(BlockPool):
             chain.blocks = blocks
         if full > chain.hashed:
             self._register(chain, full, self._step, 0)
-        if chain.next is None and chain.hashed < chain.shared:
+        elif chain.next is None and chain.hashed < chain.shared:
             self._grows(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
@@ -161,11 +161,11 @@ class PrefixPool(BlockPool):
             self.evict_owed()
             self.blank += blocks
             return
-        blank = self._give_back(request, self.queue, request.computed if computed is None else computed)
+        chain = self._chains.pop(request)
+        blank = self._give_back(chain, self.queue, request.computed if computed is None else computed)
         if blank:
             self.evict_owed()
             self.blank += blank
-        del self._chains[request]
 
     def release_all(self, gone: Iterable[tuple[Any, int]]) -> None:
         """See BlockPool. In order of admission, as vLLM goes through a batch."""
@@ -177,8 +177,10 @@ class PrefixPool(BlockPool):
 
     def preempt(self, request: Any) -> int:
         """See BlockPool. What it finds again is not taken off."""
-        queue, before, tokens = Queue(), self.free, request.computed
-        self._lost.append((self._give_back(request, queue, tokens), queue))
+        queue, before, tokens, chain = Queue(), self.free, request.computed, self._chains[request]
+        self.settle(chain, tokens)
+        self.keep_own(chain)
+        self._lost.append((self._give_back(chain, queue, tokens), queue))
         self._lost_blocks += self.free - before
         return tokens
 
@@ -282,40 +284,51 @@ class PrefixPool(BlockPool):
 
     def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
-        place, spans = chain.hashed, self._spans
+        place, chain.hashed = chain.hashed, end
+        if place >= chain.shared:
+            return  # nobody else looks for them: see keep_own
+        spans, shared = self._spans, min(end, chain.shared)
         self._stands_still(chain)
-        while place < end:
-            key, own = chain.key(place), place >= chain.shared
-            stop = end if own else min(end, chain.shared)
+        while place < shared:
+            key, stop = chain.key(place), shared
             span = spans.get(key)
-            if span is None and chain.copies and self._goes_on(chain, own, since, stride):
+            if span is None and chain.copies and self._goes_on(chain, since, stride):
                 chain.copies[-1].span.hi = stop
             elif span is None:
                 span = spans[key] = Span(place, stop, chain)
+                span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
+                chain.copies.append(copy)
             else:  # computed a second time
                 by_chunks = not stride and not any(copy.stride for copy in span.copies)
-                stop = chain.same(span, stop if own or by_chunks else place + 1)
+                stop = chain.same(span, stop if by_chunks else place + 1)
                 if stop < span.hi:
                     split(spans, span, stop)
                 span.forked = True
-            if span is not None:
-                copy = Copy(span, {chain}, since, stride, chain.rank)
-                insort(span.copies, copy, key=lambda one: one.age)
+                insort(span.copies, copy := Copy(span, {chain}, since, stride, chain.rank), key=lambda one: one.age)
                 chain.copies.append(copy)
             since += stride * (stop - place)
             place = stop
-        chain.hashed = end
         if end < chain.shared:
             self._grows(chain)
 
-    def _goes_on(self, chain: Chain, own: bool, since: int, stride: int) -> bool:
+    def _goes_on(self, chain: Chain, since: int, stride: int) -> bool:
         """Whether the chain's next block belongs to its last span: nobody else goes on from there."""
         copy = chain.copies[-1]
         span = copy.span
-        if own:
-            return span.lo >= chain.shared and len(span.copies) == 1
         on_time = stride == copy.stride and since == copy.since + stride * (span.hi - span.lo)
         return on_time and copy.rank == chain.rank and not span.forked
+
+    def keep_own(self, chain: Chain) -> None:
+        """Of a request that may come again: from now on it finds the blocks, too, that are like nobody else's."""
+        copies, start = chain.copies, chain.found
+        if start == chain.hashed:
+            return
+        if copies and copies[-1].span.lo >= chain.shared:
+            copies[-1].span.hi = chain.hashed
+            return
+        span = self._spans[chain.key(start)] = Span(start, chain.hashed, chain)
+        span.copies.append(copy := Copy(span, {chain}, 0, 0, chain.rank))
+        copies.append(copy)
 
     def _grows(self, chain: Chain) -> None:
         chain.next = chain.key(chain.hashed)
@@ -372,22 +385,22 @@ class PrefixPool(BlockPool):
             del self._spans[span.key]
         return size
 
-    def _give_back(self, request: Any, queue: Queue, computed: int) -> int:
+    def _give_back(self, chain: Chain, queue: Queue, computed: int) -> int:
         """All that a request holds; what nobody else holds goes to the end of this queue.
 
         Returns the blocks that cannot be found, if they are reused first: these are not in the queue.
         """
-        chain = self._chains[request]
         self.settle(chain, computed)
         self._stands_still(chain)
-        blank = chain.blocks - chain.hashed
-        self.free += blank
+        blank, own = chain.blocks - chain.hashed, chain.hashed - chain.found
+        self.free += blank + own
         self._held -= chain.blocks
-        if blank and not self.unhashed_first:
-            queue.append(Node(blank))
+        if last := own if self.unhashed_first else blank + own:
+            queue.add(last)
         for copy in reversed(chain.copies):
-            copy.holders.remove(chain)
-            if not copy.holders:
+            holders = copy.holders
+            holders.remove(chain)
+            if not holders:
                 queue.append(copy)
                 self.free += copy.span.hi - copy.span.lo
         chain.copies.clear()

@@ -31,6 +31,11 @@ class Chain:
         self.copies: list[Copy] = []
         self.next: Key = None
 
+    @property
+    def found(self) -> int:
+        """Its leading blocks that stand in `copies`."""
+        return self.copies[-1].span.hi if self.copies else 0
+
     def key(self, place: int) -> Key:
         """The key of its block number `place`."""
         if place >= self.shared:
@@ -123,6 +128,14 @@ class Queue(Node):
 
     def __init__(self) -> None:
         self.blocks, self.before, self.after = 0, self, self
+
+    def add(self, blocks: int) -> None:
+        """So many blocks that cannot be found, the last to be reused."""
+        last = self.before
+        if type(last) is Node:
+            last.blocks += blocks
+        else:
+            Node(blocks).link(self)
 
     def append(self, node: Node) -> None:
         """The last to be reused."""
