@@ -44,6 +44,13 @@ class PrefixPlan(Plan):
             there = request.computed
         return there if there > 0 else self._found(request)[1] * self._size
 
+    def remaining(self, request: Any) -> int:
+        """See Plan."""
+        there, known = self._there.get(request), request.known
+        if there is None:
+            there = request.computed
+        return known - (there if there > 0 else self._found(request, known)[1] * self._size)
+
     def need(self, request: Any, tokens: int) -> int:
         """See Plan."""
         there, size = self._there.get(request), self._size
@@ -116,14 +123,14 @@ class PrefixPlan(Plan):
 
     # What is there
 
-    def _found(self, request: Any) -> tuple[list[tuple[Span, int, int]], int]:
+    def _found(self, request: Any, known: int = 0) -> tuple[list[tuple[Span, int, int]], int]:
         """(span, first block, end) of what a request finds, and how many blocks it finds in all."""
         looked = self._looked.get(request)
         if looked is not None:
             return looked
         pool, place = self._pool, 0
         uses: list[tuple[Span, int, int]] = []
-        chain, known = pool.chain(request), request.known
+        chain, known = pool.chain(request), known or request.known
         if not chain.shared and not chain.rank:  # nobody has anything of it
             self._looked[request] = uses, 0
             return uses, 0
@@ -132,7 +139,7 @@ class PrefixPlan(Plan):
             self._pop()
             spans, end = pool.found(chain, known)
         for span in spans:
-            stop = min(end, span.hi)
+            stop = end if end < span.hi else span.hi
             if self._end:
                 stop = min(stop, max(self._end.get(copy, span.hi) for copy in span.copies))
             uses.append((span, place, stop))

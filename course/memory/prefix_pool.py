@@ -188,9 +188,10 @@ class PrefixPool(BlockPool):
 
     def plan(self, due: int = 0, decoding: Container = ()) -> PrefixPlan:
         """See BlockPool."""
-        if self.growing:
-            for chain in [chain for chains in self.growing.values() for chain in chains]:
-                self.settle(chain, chain.request.computed)
+        for key, chains in self.growing.items():
+            if len(chains) > 1 or key in self._spans:  # what is computed twice cuts spans: not while a plan looks
+                self._settle_all()
+                break
         return PrefixPlan(self, due, decoding)
 
     def note(self) -> None:
@@ -233,14 +234,15 @@ class PrefixPool(BlockPool):
         return chain
 
     def _new_chain(self, request: Any) -> Chain:
-        ids, size, each = request.prefix, self.block_size, request.prefix_block_size
+        ids = request.prefix
         if not ids:
             return Chain(request, (), 1, 0)
+        size, each, answers = self.block_size, request.prefix_block_size, request.prefix_answers
         if each < size:  # the hash of the last one stands for all up to there
             ids, each = ids[size // each - 1 :: size // each], size
-        self.steady = self.steady and not request.prefix_answers  # an answer under way may be what another waits for
+        self.steady = self.steady and not answers  # an answer under way may be what another waits for
         tokens = len(ids) * each
-        tokens = tokens if request.prefix_answers else min(tokens, request.prompt_tokens)
+        tokens = tokens if answers else min(tokens, request.prompt_tokens)
         return Chain(request, ids, each // size, tokens // size)
 
     def found(self, chain: Chain, known: int) -> tuple[list[Span], int]:
@@ -252,8 +254,9 @@ class PrefixPool(BlockPool):
         if not chain.shared and not chain.rank:
             return spans, 0
         place, most, growing = 0, (known - 1) // self.block_size, self.growing
+        ids, flat = chain.ids, chain.shared if chain.parts == 1 else 0
         while place < most:
-            key = chain.key(place)
+            key = ids[place] if place < flat else chain.key(place)
             if key in growing:
                 for other in growing[key].copy():
                     self.settle(other, other.request.computed + (other.request in self._decoding))
@@ -282,13 +285,18 @@ class PrefixPool(BlockPool):
             step = self._step if chain.request in self._decoding else self._step - 1
             self._register(chain, full, step - (computed - (chain.hashed + 1) * size), size)
 
+    def _settle_all(self) -> None:
+        for chain in [chain for chains in self.growing.values() for chain in chains]:
+            self.settle(chain, chain.request.computed)
+
     def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
         place, chain.hashed = chain.hashed, end
         if place >= chain.shared:
             return  # nobody else looks for them: see keep_own
         spans, shared = self._spans, min(end, chain.shared)
-        self._stands_still(chain)
+        if chain.next is not None:
+            self._stands_still(chain)
         while place < shared:
             key, stop = chain.key(place), shared
             span = spans.get(key)
@@ -335,11 +343,11 @@ class PrefixPool(BlockPool):
         self.growing.setdefault(chain.next, []).append(chain)
 
     def _stands_still(self, chain: Chain) -> None:
-        if chain.next is not None:
-            self.growing[chain.next].remove(chain)
-            if not self.growing[chain.next]:
-                del self.growing[chain.next]
-            chain.next = None
+        chains = self.growing[chain.next]
+        chains.remove(chain)
+        if not chains:
+            del self.growing[chain.next]
+        chain.next = None
 
     # The queue of free blocks
 
@@ -391,7 +399,8 @@ class PrefixPool(BlockPool):
         Returns the blocks that cannot be found, if they are reused first: these are not in the queue.
         """
         self.settle(chain, computed)
-        self._stands_still(chain)
+        if chain.next is not None:
+            self._stands_still(chain)
         blank, own = chain.blocks - chain.hashed, chain.hashed - chain.found
         self.free += blank + own
         self._held -= chain.blocks
