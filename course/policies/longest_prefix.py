@@ -1,6 +1,8 @@
 """Longest prefix first: continuous batching that admits whoever finds most in the prefix cache."""
 
 import math
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Annotated
 
 from course.base import settings
@@ -43,11 +45,11 @@ class LongestPrefixFirst(Continuous):
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, ageing={self.ageing:g})"
 
-    def queue(self, state: State, waiting: Waiting) -> list[Request]:
+    def queue(self, state: State, waiting: Waiting) -> Iterable[Request]:
         """Those that have waited long enough, then the others, who finds most first: right for this step only."""
-
-        def place(request: Request) -> tuple[bool, float]:
-            aged = state.now - request.arrival >= self.ageing
-            return not aged, request.arrival if aged else request.remaining - request.known
-
-        return sorted(waiting, key=place)
+        others: Iterable[Request] = waiting
+        if self.ageing != math.inf:
+            since = state.now - self.ageing
+            yield from sorted((request for request in waiting if request.arrival <= since), key=attrgetter("arrival"))
+            others = [request for request in waiting if request.arrival > since]
+        yield from sorted(others, key=lambda request: request.remaining - request.known)

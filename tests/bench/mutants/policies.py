@@ -28,10 +28,8 @@ LONGEST, SRPT, LEVELS, YIELDS, EXCHANGE = (
 )
 
 MUTANTS = (
-    Mutant(
-        LONGEST, "state.now - request.arrival >= self.ageing", "state.now - request.arrival > self.ageing", BOUNDARY
-    ),
-    Mutant(LONGEST, "return not aged, ", "return False, ", TERM),
+    Mutant(LONGEST, "if request.arrival <= since", "if request.arrival < since", BOUNDARY),
+    Mutant(LONGEST, "others = [request for request in waiting if request.arrival > since]", "others = []", TERM),
     Mutant(LONGEST, "request.remaining - request.known", "request.remaining", TERM),
     Mutant(SRPT, "max(1.0, request.guess - request.emitted)", "request.guess", TERM),
     Mutant(SRPT, "if left(first) >= left(last):", "if left(first) > left(last):", BOUNDARY),
