@@ -14,6 +14,8 @@ import numpy as np
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
+from course.explore.table import Table, table
+from course.figures.words import seconds
 from course.lessons.lab10.one_prompt import BLOCK_SIZE, STEP
 from course.memory.kvcache import KVCache
 from course.workload import Workload
@@ -62,3 +64,13 @@ def answered(order: str = "in order", rate: float = RATE, seed: int = 0) -> Answ
     """Serve the questions in one of ORDERS."""
     cache = KVCache(BLOCKS, BLOCK_SIZE, prefix_caching=True)
     return Answered(serve(questions(rate, seed), ORDERS[order](), STEP, cache))
+
+
+def sixty_documents() -> Table:
+    """The three orders side by side."""
+    rows = [("", "tokens found", "mean TTFT", "p99", "popular", "rare")]
+    for order in ORDERS:
+        one = answered(order)
+        times = one.run.ttft.mean(), np.percentile(one.run.ttft, 99), one.mean(True), one.mean(False)
+        rows.append((order, f"{one.hit_rate:.0%}", *(seconds(float(time)) for time in times)))
+    return table(rows, f"{MANY:,} questions at {RATE:g}/s, one seed [{STEP.simulated}]")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from course.engine.fleet import Fleet
 from course.engine.routes import ByPrefix, RoundRobin
 from course.engine.run import Run
 from course.engine.serving import Engine
+from course.explore.table import Table, table
+from course.figures.words import seconds
 from course.lessons.lab10.one_prompt import BLOCK_SIZE, STEP
 from course.memory.kvcache import KVCache
 from course.policies import Continuous
@@ -32,3 +36,13 @@ def routed(route: str = "round robin", seed: int = 0, blocks: int = BLOCKS, repl
 def hit_rate(run: Run) -> float:
     """Share of the prompt tokens that were found at the first admission."""
     return run.summary()["prefix_hit_rate_first"]
+
+
+def four_replicas() -> Table:
+    """The two routes side by side."""
+    rows = [("", "tokens found", "mean TTFT", "p99")]
+    for route in ROUTES:
+        run = routed(route)
+        times = float(run.ttft.mean()), float(np.percentile(run.ttft, 99))
+        rows.append((route, f"{hit_rate(run):.0%}", *map(seconds, times)))
+    return table(rows, f"{MANY:,} requests at {RATE:g}/s, one seed [{STEP.simulated}]")
