@@ -39,8 +39,8 @@ lab10.four_replicas()
 
 # %% [markdown]
 # Sent around in turn, each replica sees all tenants and finds {{robin_hits}}. Sent to where the same beginning was sent before, each sees a
-# quarter of them, which fits: {{prefix_hits}} in each of five seeds. **A router that looks at prefixes is worth as much as pools
-# {{replicas}} times as large.** It need not know what the pools hold: this one remembers what it sent where, and passes over a replica that
+# quarter of them, which fits: {{prefix_hits}} in each of five seeds. **A router that looks at prefixes is worth more than pools
+# {{replicas}} times as large**, which find {{large_hits:.0%}}: there each card computes each prompt once. It need not know what the pools hold: this one remembers what it sent where, and passes over a replica that
 # has far more to do than the others, or one popular prompt would fill a single card.
 #
 # ## Agents that fork
@@ -60,7 +60,7 @@ lab10.one_agent()
 #   the key, so two adapters never share, though their tokens are equal; with an image, the image's hash.
 # - Whoever can measure TTFT can tell whether somebody else has sent the same beginning. A request's **`cache_salt`** goes into the key of its first
 #   block: only requests with the same salt share.
-# - A salt for each of {{salted}} tenants costs lab 10's traffic (8 requests/s, one system prompt) {{salt_points:.0f}} points of its hit rate, and {{salt_times:.1f}} times the blocks
+# - A salt for each of {{salted}} tenants costs lab 10's traffic ({{light:g}} requests/s, one system prompt) {{salt_points:.0f}} points of its hit rate, and {{salt_times:.1f}} times the blocks
 #   at most: the prompt is kept {{salted}} times.
 #
 # **Read next**

@@ -44,6 +44,24 @@ class PrefixPlan(Plan):
             there = request.computed
         return there if there > 0 else self._found(request)[1] * self._size
 
+    @property
+    def steady(self) -> bool:
+        """See Plan. False too where nobody was looked at, or the next block of one who was may be in the making."""
+        pool = self._pool
+        if pool.steady:
+            return True
+        if not self._looked:
+            return False
+        growing = [chain for chains in pool.growing.values() for chain in chains]
+        growing += [pool.chain(request) for request, there in self._there.items() if there > 0]
+        for request, (_, end) in self._looked.items():
+            chain = pool.chain(request)
+            if end < min(chain.shared, (request.known - 1) // self._size):
+                key = chain.key(end)
+                if any(other.shared > end and other.key(end) == key for other in growing):
+                    return False
+        return True
+
     def remaining(self, request: Any) -> int:
         """See Plan."""
         there, known = self._there.get(request), request.known

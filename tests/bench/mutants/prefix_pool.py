@@ -69,6 +69,11 @@ MUTANTS = (
     Mutant(POOL, "if not spans or spans[-1].hi <= place:", "if True:", TERM),
     Mutant(POOL, "if len(chains) > 1 or key in self._spans:", "if False:", TERM),
     Mutant(SPANS, "last.blocks += blocks", "last.blocks = blocks", TERM),
+    Mutant(PLAN, "if any(other.shared > end and other.key(end) == key for other in growing):", "if False:", TERM),
+    Mutant(PLAN, "growing += [pool.chain(request)", "[pool.chain(request)", TERM),
+    Mutant(
+        PLAN, "if not self._looked:\n            return False", "if not self._looked:\n            return True", TERM
+    ),
     Mutant(PLAN, "if self._gone or (self._owed and", "if False and (self._owed and", TERM),
     Mutant(PLAN, "            pool.keep_own(chain)\n", "", TERM),
     Mutant(SPANS, "twin.link(copy)", "twin.link(copy.after)", ORDER),
