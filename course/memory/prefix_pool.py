@@ -9,6 +9,10 @@ The rules are those of vLLM V1's KVCacheManager:
   back from its last one to its first. Up to 0.32 all go to the end of the queue; from 0.33 on one that cannot be found
   goes to its head.
 - A victim's blocks are free when whoever needs them takes his, not before: those ahead of him take others.
+- What is drafted cannot be found. Accepted tokens can, with the blocks that they fill, when the step has ended. (vLLM
+  says so when the request is scheduled next, and so not of an answer that is complete; and what is found ends a block
+  earlier with an EAGLE head or MTP, which need the hidden states behind it.)
+- Blocks of a step's drafts are the next to be reused: in vLLM they stay with their request for its own next tokens.
 """
 
 from __future__ import annotations
@@ -110,10 +114,17 @@ class PrefixPool(BlockPool):
 
     def take(self, request: Any, tokens: int, computed: int | None = None) -> None:
         """See BlockPool."""
-        if computed is None:
-            computed = request.computed
-        if self._reserved and request in self._reserved:
-            return
+        if not self._reserved or request not in self._reserved:
+            self._take(request, tokens, request.computed if computed is None else computed, self._step)
+
+    def accept(self, request: Any, tokens: int) -> None:
+        """See BlockPool."""
+        if not self._reserved or request not in self._reserved:
+            # Later than all that was scheduled in the step that has ended, and before what the next one computes.
+            self._take(request, tokens, request.computed, self._step - 0.5)
+
+    def _take(self, request: Any, tokens: int, computed: int, step: float) -> None:
+        """step: when the blocks that are full then can be found."""
         chain, size = self._chains.get(request) or self.chain(request), self.block_size
         if computed > chain.hashed * size:
             self.settle(chain, computed)
@@ -123,23 +134,33 @@ class PrefixPool(BlockPool):
             self._held += blocks - chain.blocks
             chain.blocks = blocks
         if full > chain.hashed:
-            self._register(chain, full, self._step, 0)
+            self._register(chain, full, step, 0)
         elif chain.next is None and chain.hashed < chain.shared:
             self._grows(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
         """See BlockPool."""
         self._decoding = decoding
-        if not blocks:
-            return
+        if blocks:
+            self.lend(blocks)
+            self._bag += blocks
+
+    def lend(self, blocks: int) -> None:
+        """See BlockPool."""
+        self._held += blocks
         while self._lost and blocks > self.free - self._lost_blocks:  # one after the other, each takes one
             ready = max(self.free - self._lost_blocks, 0)
             self._take_blocks(ready)
-            self._bag, self._held, blocks = self._bag + ready, self._held + ready, blocks - ready
+            blocks -= ready
             self._bring_home(1)
         self._take_blocks(blocks)
-        self._bag += blocks
-        self._held += blocks
+
+    def take_back(self, blocks: int) -> None:
+        """See BlockPool."""
+        self.free += blocks
+        self._held -= blocks
+        self.evict_owed()
+        self.blank += blocks
 
     def reserve(self, request: Any, tokens: int) -> None:
         """See BlockPool. A padded batch finds nothing, and nothing of it can be found."""
@@ -289,7 +310,7 @@ class PrefixPool(BlockPool):
         for chain in [chain for chains in self.growing.values() for chain in chains]:
             self.settle(chain, chain.request.computed)
 
-    def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
+    def _register(self, chain: Chain, end: int, since: float, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
         place, chain.hashed = chain.hashed, end
         if place >= chain.shared:
@@ -319,7 +340,7 @@ class PrefixPool(BlockPool):
         if end < chain.shared:
             self._grows(chain)
 
-    def _goes_on(self, chain: Chain, since: int, stride: int) -> bool:
+    def _goes_on(self, chain: Chain, since: float, stride: int) -> bool:
         """Whether the chain's next block belongs to its last span: nobody else goes on from there."""
         copy = chain.copies[-1]
         span = copy.span

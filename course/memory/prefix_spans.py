@@ -111,12 +111,12 @@ class Copy(Node):
 
     __slots__ = ("holders", "rank", "since", "span", "stride")
 
-    def __init__(self, span: Span, holders: set[Chain], since: int, stride: int, rank: int):
+    def __init__(self, span: Span, holders: set[Chain], since: float, stride: int, rank: int):
         self.blocks = 0
         self.span, self.holders, self.since, self.stride, self.rank = span, holders, since, stride, rank
 
     @property
-    def age(self) -> tuple[int, int]:
+    def age(self) -> tuple[float, int]:
         """What the copies of a span are sorted by."""
         return self.since, self.rank
 
