@@ -321,8 +321,12 @@ class PrefixPool(BlockPool):
         while place < shared:
             key, stop = chain.key(place), shared
             span = spans.get(key)
-            if span is None and chain.copies and self._goes_on(chain, since, stride):
-                chain.copies[-1].span.hi = stop
+            if (
+                span is None
+                and (last := chain.copies[-1].span if chain.copies else None)
+                and last.goes_on(since, stride, chain.rank)
+            ):
+                last.hi = stop
             elif span is None:
                 span = spans[key] = Span(place, stop, chain)
                 span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
@@ -339,13 +343,6 @@ class PrefixPool(BlockPool):
             place = stop
         if end < chain.shared:
             self._grows(chain)
-
-    def _goes_on(self, chain: Chain, since: float, stride: int) -> bool:
-        """Whether the chain's next block belongs to its last span: nobody else goes on from there."""
-        copy = chain.copies[-1]
-        span = copy.span
-        on_time = stride == copy.stride and since == copy.since + stride * (span.hi - span.lo)
-        return on_time and copy.rank == chain.rank and not span.forked
 
     def keep_own(self, chain: Chain) -> None:
         """Of a request that may come again: from now on it finds the blocks, too, that are like nobody else's."""

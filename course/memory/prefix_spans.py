@@ -80,6 +80,12 @@ class Span:
         self.copies: list[Copy] = []
         self.forked = False
 
+    def goes_on(self, since: float, stride: int, rank: int) -> bool:
+        """Whether its holder's next block is like those in it, and nobody else goes on from its end."""
+        copy = self.copies[0]
+        on_time = stride == copy.stride and since == copy.since + stride * (self.hi - self.lo)
+        return on_time and copy.rank == rank and not self.forked
+
 
 class Node:
     """A place in the queue of free blocks. blocks: of those without a hash, 0 of a copy."""
