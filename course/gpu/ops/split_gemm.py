@@ -10,8 +10,8 @@ from course.gpu.ops.queue import MOST_SHARED, Launch, Queue
 from course.gpu.ops.skinny_gemm import FINISHES, Heads
 
 MOST_ROWS = 64
-FEWEST_ROWS = {"silu": 17, "rows": 17, "heads": 25}
-"""By finish: with fewer, and for the residual, whose W has few rows, it is no faster than `skinny_gemm`."""
+FEWEST_ROWS, FINISHES_OF_MANY = 25, ("silu", "rows")
+"""With fewer rows, or where W has few, this is no faster than `skinny_gemm`; with more than 32 cuBLASLt is faster."""
 MOST_GROUPS_PLAIN = 4
 """Groups of 8 rows whose sums a thread has registers for without tensor cores."""
 MOST_CLUSTER = 8
@@ -21,7 +21,7 @@ MOST_CLUSTER = 8
 def faster(queue: Queue, rows: int, finish: str) -> bool:
     """Whether this is faster than `skinny_gemm` for such a product, as measured on an H200."""
     fits = rows <= skinny_gemm.MOST_ROWS and queue.tensor_cores and queue.merging_cluster > 1
-    return fits and rows >= FEWEST_ROWS.get(finish, MOST_ROWS)
+    return fits and rows >= FEWEST_ROWS and finish in FINISHES_OF_MANY
 
 
 def shared_bytes(groups: int, warps: int, pieces: int, stages: int) -> int:
