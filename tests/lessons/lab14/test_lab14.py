@@ -28,7 +28,8 @@ def test_the_parts_of_a_step_are_the_step(batch):
         assert min(found.shared, found.stays, found.sums) >= 0
         assert (found.sums > 0) == (count > 1)
         # What is shared is halved with each doubling.
-        assert found.shared + found.stays / count == pytest.approx(found.alone / count, rel=1e-9) or count == 1
+        assert found.shared + found.stays / count == pytest.approx(found.alone / count, rel=1e-9)
+        assert found.stays == cards.spread(2, batch).stays > 0, "it stays because one card has it too"
 
 
 def test_two_cards_are_as_much_faster_as_they_were_measured():
