@@ -38,7 +38,7 @@ lab.predict("tail")
 #
 # ### A loop that waits
 #
-# *Before every step* is the colleague's loop. In the other, a window opens when a request finds the engine idle.
+# *Before every step* is the colleague's loop. The other opens a window when a request finds the engine idle.
 # Drawn are {{stretch_ms:g}} ms, and up to {{lanes}} of {{toy_requests:,}} requests that come in them.
 
 # %%
@@ -56,7 +56,7 @@ lab05.window_on_a_card()
 # %% [markdown]
 # ## Measure
 #
-# The colleague's benchmark with all knobs: `lambda` is the rate, `bmax` the largest batch. Each move launches its
+# The benchmark's knobs: `lambda` is the rate, `bmax` the largest batch. Each move launches its
 # kernel here, beside a recording on an H200. It passes with four times yes; the third is about windows of 6 and 2 ms.
 
 # %% tags=["nbval-ignore-output"]

@@ -129,7 +129,7 @@ lab.check("step", answer)
 
 # %% [markdown]
 # **3.** Route to the least loaded engine: `waiting` and `running` have a count for each. One that waits counts like {{route_weight}} that run, as in
-# vLLM. Return the engine's place in the lists, of equals the first.
+# vLLM. Return its place in the lists, of equals the first.
 
 
 # %%

@@ -141,6 +141,12 @@ def test_a_slider_of_stops_says_its_number_and_unit(lab: LabPage) -> None:
         expect(said).to_have_attribute("aria-label", slider.locator("label").first.text_content())
 
 
+def test_a_curve_to_draw_is_no_wider_than_its_cell(lab: LabPage) -> None:
+    for sketch in lab.page.locator(".course-sketch:visible").all():
+        show(sketch)
+        assert sketch.evaluate("(sketch) => sketch.scrollWidth - sketch.clientWidth") <= 0
+
+
 def test_every_explorer_fits_on_one_screen(lab: LabPage) -> None:
     """With its tasks, open, missed twice and answered; the notebook has 599 and 779 pixels beside the side bar."""
     found = explorers(lab)
