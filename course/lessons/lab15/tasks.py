@@ -20,6 +20,7 @@ from course.lessons.lab15.promises import (
     TPOT,
     Outcome,
 )  # fmt: skip
+from course.sweep import OneProcess, sweep
 
 ENOUGH = 0.95  # of all requests
 MOST_OF_THEM = 0.75  # the same, of what flags and an order shall reach in a storm
@@ -28,10 +29,17 @@ LEAST = 4  # requests/s, of the slider
 # Which policy?
 
 
+def kept(*, seed: int, rate: int, policy: str) -> dict[str, float]:
+    """A design for a sweep: the share of all requests that got what was promised."""
+    return {"share": promises.served(rate, policy, seed=seed).share}
+
+
 def highest(policy: str) -> int:
-    """The highest rate up to which ENOUGH get what was promised, whole requests/s."""
+    """The highest rate up to which ENOUGH get what was promised, whole requests/s. For facts: a slider would wait."""
     rates = range(LEAST, MOST + 1)
-    return next((rate - 1 for rate in rates if promises.served(rate, policy).share < ENOUGH), MOST)
+    table = sweep(kept, {"policy": [policy], "rate": rates}, executor=OneProcess())
+    broken = (rate for rate, one in zip(rates, table.designs, strict=True) if one["share"] < ENOUGH)
+    return next(broken, MOST + 1) - 1
 
 
 def _is_highest(settings: Settings, result: Outcome, policy: str) -> bool:
@@ -69,7 +77,6 @@ def which(settings: Settings, result: Outcome) -> Mapping[str, Any]:
         "share": f"{result.share:.0%}",
         "in_time": f"{result.in_time.mean():.0%}",
         "tpot": seconds(result.tpot),
-        "flag_rate": f"{highest(FLAG)}",
         "late_documents": f"{result.documents_late}",
         "documents": f"{(~result.chat).sum()}",
         "steady": f"{2 * settings['rate']:g}",
