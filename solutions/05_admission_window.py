@@ -57,7 +57,7 @@ lab05.window_on_a_card()
 # ## Measure
 #
 # The benchmark's knobs: `lambda` is the rate, `bmax` the largest batch. Each move launches its
-# kernel here, beside a recording on an H200. It passes with four times yes; the third is about windows of 6 and 2 ms.
+# kernel, beside a recording on an H200. It passes with four times yes, the third for windows of 6 and 2 ms.
 
 # %% tags=["nbval-ignore-output"]
 lab05.all_knobs()
@@ -70,7 +70,7 @@ lab05.all_knobs()
 #
 # ## Explain
 #
-# Four requests arrive at {{hand_arrivals}} s, with answers of two tokens. Each step takes 1 s; the first is drawn as prefill.
+# Four requests arrive at {{hand_arrivals}} s, with answers of two tokens. Each step takes 1 s.
 
 # %%
 lab05.four_by_hand()
@@ -97,10 +97,10 @@ lab05.four_by_hand()
 # | | the same, simulated | | {{batch_waits:.1f}} | {{batch_never:.1f}} |
 #
 # **The window does not gather the batch**: {{company:g}} requests arrive in 6 ms. But each gap has a **top-up** of {{quarter_ms:g}} ms in it,
-# so answers take longer, and more of them are there at once. A step of seven takes {{step_seven_ms:.2f}} ms, one of two {{step_two_ms:.2f}}.
+# so answers take longer, and more are there at once. A step of seven takes {{step_seven_ms:.2f}} ms, one of two {{step_two_ms:.2f}}.
 #
 # **A busy engine needs no window**: company gathers during a step. A window opens where the engine is idle, and buys
-# card time, for whoever else can use it. The toy has no prefill; with a model it is most of TTFT.
+# card time for others. The toy has no prefill, though drawn so: with a model it is most of TTFT.
 
 # %% [markdown]
 # ## Exercises
