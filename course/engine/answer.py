@@ -259,13 +259,21 @@ def drafts_of(schedule: Schedule, decodes: Collection[Request], engine: Any) -> 
             drafts,
         )
     for what, on in (
-        ("in a padded batch", engine.limits.padded),
-        ("in a cache that is more than a number of blocks", type(engine.pool) is not BlockPool),
-        ("with async_scheduling", getattr(engine, "async_scheduling", False)),
+        ("in a padded batch, which counts on one token of each in a step", engine.limits.padded),
+        (
+            "with async_scheduling, where a step is planned before it is known what was accepted",
+            getattr(engine, "async_scheduling", False),
+        ),
     ):
         if on:
-            raise Broken(f"it drafts tokens {what}, which is not modelled: leave drafts at 0", "drafts", drafts)
+            raise Broken(f"it drafts tokens {what}: that is not modelled, leave drafts at 0", "drafts", drafts)
     return drafts
+
+
+def blocks_of(drafts: Mapping[Request, int], block_size: int) -> int:
+    """Blocks that hold these drafts, beside those of what their requests compute in the step."""
+    there = ((request.computed + 1, more) for request, more in drafts.items())
+    return sum(-(-(tokens + more) // block_size) - -(-tokens // block_size) for tokens, more in there)
 
 
 def _whole_drafts(count: Any) -> int:
@@ -343,8 +351,8 @@ def planned(schedule: Schedule, engine: Any) -> tuple[dict[Request, int], dict[R
     drafts = drafts_of(schedule, tokens, engine) if schedule.drafts else {}
     if limits.padded:
         return _padded(schedule.tokens or tokens, engine), drafts
-    for request in tokens:  # decodes take their blocks first, those of their drafts too
-        short = short or _taken(plan, engine, request, 1 + drafts.get(request, 0))
+    for request in tokens:  # decodes take their blocks first
+        short = short or _taken(plan, engine, request, 1)
     joining = []
     for request, count in schedule.tokens.items():
         if request not in running and request not in engine.waiting:
@@ -355,6 +363,9 @@ def planned(schedule: Schedule, engine: Any) -> tuple[dict[Request, int], dict[R
         short = short or (_taken(plan, engine, request, count) if request not in tokens else None)
         tokens[request] = count
         joining += [request] if joins else []
+    if drafts and not short:  # and their drafts last
+        plan.lend(blocks_of(drafts, engine.pool.block_size))
+        short = no_blocks(engine.pool, -plan.free, drafts) if plan.free < 0 else None
     total = sum(tokens.values()) + sum(drafts.values())
     free_slots = limits.max_num_seqs - len(running) + len(victims) - len(joining)
     if total > limits.max_num_batched_tokens or free_slots < 0:

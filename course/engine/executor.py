@@ -53,12 +53,14 @@ class Executor:
     """Base of all executors. Write `execute`; `expect` if something is to be known of each request beforehand.
 
     verifies: whether it drafts and verifies what `Work.drafts` asks for. badge: where its seconds come from.
+    simulates: whether nothing is computed in its steps, so that KV blocks need only be counted.
     numbers_blocks: whether it knows itself which block has which number, and so can do without a pool that keeps that.
     """
 
     verifies: bool = False
     badge: str = "measured"
     numbers_blocks: bool = False
+    simulates: bool = False
 
     def expect(self, request: Request, output_tokens: int | None) -> None:
         """A request that will come. output_tokens: what the caller says of its answer's length; it may be a bound."""
@@ -84,6 +86,8 @@ class Lines(dict):
 
 class Simulated(Executor):
     """A step time in place of a card. It knows from the workload how long each answer will be."""
+
+    simulates = True
 
     def __init__(self, step_time: StepTime):
         self.step_time = step_time
@@ -112,8 +116,8 @@ class Simulated(Executor):
     def execute(self, work: Work) -> Outcome:
         """One step, looked at request by request."""
         decodes = [request.computed for request in work.decodes]
-        # The last token of a prompt computed again is a decode like any other.
-        again = [request for request, _ in work.chunks if request.emitted and request.remaining == 1]
+        # The last token of a prompt computed again, or of one that comes from elsewhere, is a decode like any other.
+        again = [r for r, _ in work.chunks if r.remaining == 1 and (r.emitted or r.elsewhere)]
         decodes += [request.computed for request in again]
         prompts = [(tokens, request.computed) for request, tokens in work.chunks if request not in again]
         emits = [*work.decodes, *(request for request, tokens in work.chunks if tokens >= request.remaining)]

@@ -102,8 +102,10 @@ class Fleet:
         self.routed = np.empty(0, dtype=np.int64)
         self.runs: tuple[Run | None, ...] = ()
 
-    def serve(self, load: Workload) -> FleetRun:
+    def serve(self, load: Workload, computed: Sequence[int] | np.ndarray | None = None) -> FleetRun:
         """Serve every request, and return what happened. A fleet serves once.
+
+        computed: (n,) tokens of each prompt whose K and V come from elsewhere (`Request`); none by default.
 
         routed: (n,) the number of the engine of each request. runs: the Run of each engine, None if nobody was sent to
         it; its rows are those of the workload that went there.
@@ -120,8 +122,10 @@ class Fleet:
                 "a Fleet serves requests whose arrivals are known, and these follow answers: give a workload without "
                 "`after` and max_concurrency"
             )
+        if computed is not None and len(computed) != len(load):
+            raise ValueError(f"computed has {len(computed):,} numbers for {len(load):,} requests: give one for each")
         lengths, routed = load.output_tokens.tolist(), []
-        for row, request in enumerate(_requests(load)):
+        for row, request in enumerate(_requests(load, computed)):
             for replica in self.replicas:
                 replica.look(request.arrival)
             number = self.route(request, self.replicas)
@@ -139,15 +143,16 @@ class Fleet:
         return FleetRun(load, [replica.engine for replica in self.replicas], parts)
 
 
-def _requests(load: Workload) -> list[Request]:
+def _requests(load: Workload, computed: Sequence[int] | np.ndarray | None) -> list[Request]:
     """Each request as it is submitted."""
+    elsewhere = [0] * len(load) if computed is None else np.asarray(computed).tolist()
     columns = {name: getattr(load, name) for name in LABELS if getattr(load, name) is not None}
     lists = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in columns.items()}
     common: dict[str, Any] = {"prefix_block_size": load.prefix_block_size, "prefix_answers": load.prefix_answers}
     requests = []
     for row, (arrival, prompt) in enumerate(zip(load.arrival.tolist(), load.prompt_tokens.tolist(), strict=True)):
         labels: dict[str, Any] = {name: v[row] for name, v in lists.items() if v[row] == v[row]}  # not NaN
-        requests.append(Request(arrival, prompt, **labels, **common))
+        requests.append(Request(arrival, prompt, computed=elsewhere[row], **labels, **common))
     return requests
 
 
@@ -178,7 +183,11 @@ class FleetRun(Run):
         caches = [engine.cache for engine in engines if engine.cache]
         blocks = sum(cache.num_blocks for cache in caches)
         cache = replace(caches[0], num_blocks=blocks) if len(caches) == len(engines) else None
-        super().__init__(load, first.policy, limits, first.executor, cache, _merged(load, self.parts))
+        super().__init__(load, first.policy, limits, first.executor, cache, self.merged(load))
+
+    def merged(self, load: Workload) -> Log:
+        """The logs of all engines: their steps one engine after the other, their requests as rows of the workload."""
+        return _merged(load, self.parts)
 
     @cached_property
     def steps(self) -> FleetSteps:
@@ -205,13 +214,13 @@ class FleetSteps(Steps):
 
 
 def _merged(load: Workload, parts: Sequence[tuple[Run, np.ndarray]]) -> Log:
-    """The logs of all engines: their steps one engine after the other, their requests as rows of the workload."""
+    """See FleetRun."""
     logs = [run.log for run, _ in parts]
     first = np.cumsum([0, *(len(log.clock) for log in logs)])
     rows: dict[str, Any] = {}
     for name, steps in (
         ("tokens", (1, 2)), ("decodes", (1, 2)), ("chunks", (1,)), ("stays", (1, 2)), ("preemptions", (1,)),
-        ("more", (1,)), ("drafts", (1,)), ("lookups", ()),
+        ("more", (1,)), ("drafts", (1,)), ("brought", (1,)), ("lookups", ()),
     ):  # fmt: skip
         of_engines = []
         for log, before, (_, of) in zip(logs, first, parts, strict=False):

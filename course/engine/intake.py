@@ -32,13 +32,14 @@ class Intake:
     of the next one. present: the time it was advanced to: all that happens before is decided. clock: when each step
     ended. idle: (step, when it began) of those that began late. answered: requests that are through. closed: no more
     are submitted. serving: from the first step of a call to its end; for good if it broke off. waits: times in a row
-    that nothing ran. impatient: a heap of (when its patience ends, row, request) of those that came with some.
+    that nothing ran. patience: whether anybody comes with some. impatient: a heap of (when it ends, row, request) of
+    those that are here with some.
     """
 
     __slots__ = (
         "answered", "arrivals", "cache", "clock", "closed", "executor", "honour_until", "idle", "impatient",
-        "last_step_end", "limits", "notes", "now", "policy", "pool", "present", "serving", "simulated", "state",
-        "steps", "waits",
+        "last_step_end", "limits", "notes", "now", "patience", "policy", "pool", "present", "serving", "simulated",
+        "state", "steps", "waits",
     )  # fmt: skip
 
     state: State
@@ -59,10 +60,15 @@ class Intake:
         option = self.cache and self.cache.simulated_only
         if option == "prefix_caching" and self.executor.numbers_blocks:
             option = None
-        if option and not self.simulated:
+        if option and not self.executor.simulates:
             raise ValueError(
                 f"{option} is simulated only: an executor that really runs its steps needs block tables, which such a "
                 f"cache does not keep; serve without {option}"
+            )
+        if self.cache and self.cache.reserve and not self.simulated:
+            raise ValueError(
+                f"reserve is a piece for each prompt and answer, and what {type(self.executor).__name__} drafts may "
+                "reach beyond it: serve without reserve"
             )
         if self.cache and self.cache.reserve and self.limits.padded:
             raise ValueError(
@@ -73,7 +79,7 @@ class Intake:
         self.impatient: list[tuple[float, int, Request]] = []
         self.now = self.present = self.last_step_end = 0.0
         self.steps = self.answered = self.waits = 0
-        self.closed = self.serving = False
+        self.closed = self.serving = self.patience = False
         self.clock, self.idle = array("d"), [(0, 0.0)]
         self.notes.budgets.append((0, self.limits.max_num_batched_tokens))
 
@@ -107,6 +113,7 @@ class Intake:
         if (patience := life.labels[9]) is not None:
             settings.real("patience", patience, above=0, high=settings.MAX_SECONDS)
             self._check_patience()
+        elsewhere = self._from_elsewhere(request)
         life.row = len(self.arrivals.arrival)
         try:
             self.executor.expect(request, output_tokens)
@@ -126,7 +133,9 @@ class Intake:
                 del self.simulated.lengths[life.row :]
             life.row = -1
             raise
-        life.engine = self
+        life.engine, life.elsewhere = self, elsewhere
+        if elsewhere:
+            self.pool.bring(request, elsewhere)
         self.arrivals.add(request)
         return request
 
@@ -144,10 +153,29 @@ class Intake:
         self.arrivals.follow(load)
         self.executor.follow(load)
 
+    def _from_elsewhere(self, request: Request) -> int:
+        """Tokens whose K and V it brings: see Request. Raises ValueError if there are more than its prompt has."""
+        tokens = settings.whole("computed", request.elsewhere, low=0)
+        if tokens > request.prompt_tokens:
+            raise ValueError(
+                f"K and V of {tokens:,} tokens come from elsewhere, and {request!r} has a prompt of "
+                f"{request.prompt_tokens:,}: let `computed` be at most the prompt"
+            )
+        for what, on in (
+            ("in a padded batch", self.limits.padded),
+            ("in a cache that is more than a number of blocks", type(self.pool) is not BlockPool),
+            ("with an executor that really runs its steps", not self.simulated),
+            ("with async_scheduling", getattr(self, "async_scheduling", False)),
+        ):
+            if tokens and on:
+                raise ValueError(f"K and V from elsewhere {what} are not modelled: leave `computed` at 0")
+        return min(tokens, request.prompt_tokens - 1)
+
     def _check_feasible(self, prompt: np.ndarray, output: np.ndarray, row: int) -> None:
         check_feasible(prompt, output, row, self.policy, self.limits.max_num_batched_tokens, self.cache)
 
     def _check_patience(self) -> None:
+        self.patience = True
         for what, on in (
             ("in a padded batch, which is answered as a whole", self.limits.padded),
             ("with async_scheduling", getattr(self, "async_scheduling", False)),
@@ -182,6 +210,7 @@ class Intake:
         life = request.life
         self.notes.left[life.row] = Left(outcome, self.now, self.steps, tokens)
         life.computed_before, life.engine = 0, None
+        self.pool.coming.pop(request, None)
         self.answered += 1
         if self.arrivals.follow_answers:
             self.arrivals.answered(life.row, self.now)

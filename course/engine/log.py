@@ -39,6 +39,7 @@ class Log:
     chunks: (request, step, tokens, cached): prompt tokens it computed, and what was in the cache before.
     stays: (request, first step, last step): it held a slot.
     preemptions: (request, step, tokens): it lost this many computed tokens before this step.
+    brought: (request, step, tokens): K and V of so many came from elsewhere when it got its slot in this step.
     more: (request, step, cached, tokens): so many tokens besides its decode left in this step, and are in the cache
         after it, behind `cached` others.
     drafts: (request, step, tokens): so many were drafted for it in this step, accepted ones included.
@@ -63,6 +64,7 @@ class Log:
     preemptions: np.ndarray
     more: np.ndarray
     drafts: np.ndarray
+    brought: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.int64))
     blocks: np.ndarray | None = None
     shared: np.ndarray | None = None
     lookups: np.ndarray | None = None
@@ -91,6 +93,7 @@ class Notes:
         self.plain, self.tokens, self.decodes, self.chunks, self.stays, self.preemptions, self.more, self.drafts = (
             array("q") for _ in range(8)
         )
+        self.brought = array("q")
         self.budgets: list[tuple[int, float]] = []
         self.left: dict[int, Left] = {}
         self.retries: dict[int, int] = {}
@@ -98,9 +101,12 @@ class Notes:
     # Of the plain loop, which writes down each step of each request.
 
     def computed(self, request: Request, step: int, tokens: int, decodes: bool) -> None:
-        """It computes so many tokens in this step, which has not ended. The last of a prompt computed again decodes."""
+        """It computes so many tokens in this step, which has not ended.
+
+        The last one of a prompt that is computed again, or that came from elsewhere, decodes.
+        """
         life = request.life
-        if decodes or (life.emitted_before and request.remaining == 1):
+        if decodes or (request.remaining == 1 and (life.emitted_before or life.elsewhere)):
             self.decodes.extend((life.row, step, step, life.computed_before + 1))
         else:
             self.chunks.extend((life.row, step, tokens, life.computed_before))
@@ -113,6 +119,11 @@ class Notes:
         self.tokens.extend((life.row, step, step, tokens))
         if tokens > 1:
             self.more.extend((life.row, step, life.computed_before, tokens - 1))
+
+    def brings(self, request: Request, pool: BlockPool, step: int) -> None:
+        """It is about to get a slot in this step, perhaps with K and V from elsewhere."""
+        if request in pool.coming:
+            self.brought.extend((request.life.row, step, pool.coming[request]))
 
     def stay(self, request: Request, last: int) -> None:
         """It held a slot up to this step."""
@@ -163,6 +174,7 @@ class Notes:
             preemptions=_rows(self.preemptions, 3),
             more=_rows(self.more, 4),
             drafts=_rows(self.drafts, 3),
+            brought=_rows(self.brought, 3),
             blocks=None if pool.column is None else np.array(pool.column, dtype=np.int64),
             shared=None if pool.shared is None else np.array(pool.shared, dtype=np.int64),
             lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),

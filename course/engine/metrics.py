@@ -167,6 +167,8 @@ def summary(
     With an SLO also share_within_slo of all requests, and where they have a class or a tenant, the same and goodput of
     each: goodput_class_<label>, share_within_slo_tenant_<label> and so on.
 
+    elsewhere_tokens: K and V of so many came from elsewhere (`Request.computed`) and were not computed.
+
     rejected, gave_up: requests that left without an answer (`Run.outcome`); they count in no rate, and as missed in
     goodput. abandoned_tokens: computed for them.
 
@@ -174,9 +176,9 @@ def summary(
 
     With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
     those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
-    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits + padding_tokens + rejected drafts,
-    which are drafted_tokens - accepted_tokens, + abandoned_tokens. (An accepted draft beyond the end of an answer is
-    rejected here.)
+    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits - elsewhere_tokens + padding_tokens +
+    rejected drafts, which are drafted_tokens - accepted_tokens, + abandoned_tokens. (An accepted draft beyond the end
+    of an answer is rejected here.)
 
     Raises ValueError for an SLO that is not positive and a warm-up after which no request arrives.
     """
@@ -230,6 +232,7 @@ def summary(
         "computed_tokens": computed,
         "padding_tokens": computed - _needed(run) if run.batch_answers else 0,
         "recomputed_tokens": int(steps.dropped.sum()),
+        "elsewhere_tokens": int(run.log.brought[:, 2].sum()),
         "preemptions": int(run.preempted.sum()),
         "drafted_tokens": int(steps.drafted.sum()),
         "accepted_tokens": int(steps.accepted.sum()),

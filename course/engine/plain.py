@@ -120,7 +120,8 @@ class PlainEngine(Intake):
         for request in tokens:
             if request in self.waiting:
                 self._admit(request, tokens)
-            self.pool.take(request, tokens[request] + drafts.get(request, 0))
+            self.pool.take(request, tokens[request])
+        self.pool.lend(lent := answer.blocks_of(drafts, self.pool.block_size))
         self.pool.note()
         chunks = [(request, count) for request, count in tokens.items() if request not in decodes]
         emits = [request for request, count in tokens.items() if request.computed + count >= request.known]
@@ -132,6 +133,7 @@ class PlainEngine(Intake):
         outcome, total = self.executor.execute(work), sum(computes.values())
         seconds, finished, several = checked_outcome(outcome, self.executor, emits, total, self.limits, drafts)
         seconds += self.pool.copying()
+        self.pool.take_back(lent)
         shown = frame(self, seconds, tokens, emits, finished, several, victims)
         self.now = self.last_step_end = shown.end
         self.clock.append(self.now)
@@ -143,9 +145,9 @@ class PlainEngine(Intake):
             if not request.emitted:
                 request.life.tokens_from = self.steps
             self.notes.emitted(request, self.steps, count, drafts.get(request, 0))
-            # Of several, all but the last are in the cache as well; what was drafted besides gives its blocks back.
-            self.pool.take(request, count - 1 - drafts.get(request, 0), request.computed + drafts.get(request, 0))
-            answer.check_blocks(self.pool, request, count)
+            if count > 1:  # all but the last are in the cache as well
+                self.pool.accept(request, count - 1)
+                answer.check_blocks(self.pool, request, count)
             request.life.emitted_before += count
             request.life.computed_before += count - 1
             self.pool.cut(request)
@@ -197,6 +199,7 @@ class PlainEngine(Intake):
         self.running.append(request)
         request.life.admitted = self.steps
         if not self.limits.padded:
+            self.notes.brings(request, self.pool, self.steps)
             request.life.computed_before = self.pool.admit(request)
             tokens[request] = min(tokens[request], request.remaining)
             return

@@ -56,7 +56,7 @@ class Speculative(Executor):
     Raises ValueError for a probability outside 0 to 1, and for another kind of step time.
     """
 
-    verifies = True
+    verifies = simulates = True
 
     def __init__(
         self,

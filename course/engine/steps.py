@@ -116,7 +116,9 @@ class Steps:
             tokens = log.chunks[:, 2] + stays[:, 2] - stays[:, 1]
             return held.reserved(many, stays, tokens, self._cache.block_size)
         computed = self._computed_at_end()
-        return held.one_by_one(many, log.chunks, log.decodes, log.more, log.stays, computed, self._cache.block_size)
+        brought = np.insert(log.brought, 3, 0, axis=1)  # like chunks, with nothing in the cache before
+        chunks = np.concatenate([log.chunks, brought])
+        return held.one_by_one(many, chunks, log.decodes, log.more, log.stays, computed, self._cache.block_size)
 
     @cached_property
     def shared(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What a learner hands to whoever teaches: which tasks and exercises are done, and which answers were given.
 
-Ids and letters of the course and numbers, and nothing that a learner has typed: no names, no paths, no times. A lab
-that was begun again (`course reset --progress`) is counted with what was done before.
+Ids and letters of the course, numbers, and the flags of a design; nothing else that a learner has typed: no names, no
+paths, no times. A lab that was begun again (`course reset --progress`) is counted with what was done before.
 """
 
 from __future__ import annotations

@@ -28,16 +28,27 @@ class BlockPool:
 
     `hit` looks what is there of a request that waits, `admit` holds it, `take` adds blocks for the tokens that are
     about to be computed, `release` gives everything back when the answer is complete, and `preempt` when the request
-    loses its slot before. In a plain pool nothing is ever there: `hit` is 0. A pool of another kind overrides these
-    verbs, and `plan` if its blocks are shared (`PrefixPool`).
+    loses its slot before. In a plain pool nothing is there but what comes from elsewhere (`bring`). A
+    pool of another kind overrides these verbs, and `plan` if its blocks are shared (`PrefixPool`).
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
     lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
     nobody who waits comes to need fewer blocks. grows: whether those that decode need more blocks as they go on.
+    coming: tokens by request of what comes from elsewhere with those that have had no slot yet.
     """
 
-    __slots__ = ("_numbers", "_reserved", "_returned", "_tables", "block_size", "column", "free", "num_blocks")
+    __slots__ = (
+        "_numbers",
+        "_reserved",
+        "_returned",
+        "_tables",
+        "block_size",
+        "column",
+        "coming",
+        "free",
+        "num_blocks",
+    )
 
     shared: array | None = None
     lookups: array | None = None
@@ -49,6 +60,7 @@ class BlockPool:
         self.column: array | None = None
         self._reserved: dict[Holder, int] = {}
         self._tables: dict[Holder, list[int]] = {}
+        self.coming: dict[Holder, int] = {}
         self._numbers = 0  # block numbers given out so far, and those that came back
         self._returned: list[int] = []
 
@@ -60,13 +72,18 @@ class BlockPool:
 
     def hit(self, request: Holder) -> int:
         """Tokens of a request that waits which are in the cache already, fewer than all. Changes nothing."""
-        return 0
+        return self.coming.get(request, 0) if self.coming else 0
 
     def admit(self, request: Holder) -> int:
         """The request gets a slot, and holds what is there of it. Returns its tokens."""
         tokens = self.hit(request)
         self.free -= -(-tokens // self.block_size)
+        self.coming.pop(request, None)
         return tokens
+
+    def bring(self, request: Holder, tokens: int) -> None:
+        """K and V of so many tokens of a request that waits come from elsewhere when it gets its slot."""
+        self.coming[request] = tokens
 
     def held(self, request: Holder) -> int:
         """Blocks that the request holds."""
@@ -124,12 +141,16 @@ class BlockPool:
         return tokens
 
     def forget(self, request: Holder) -> int:
-        """A request that holds no blocks leaves for good. Returns how many of its tokens were kept elsewhere."""
+        """A request that holds no blocks leaves the queue. Returns how many of its tokens were kept for it."""
         return 0
 
     def copying(self) -> float:
         """Seconds that blocks were copied for since the last step: the coming one takes so much longer."""
         return 0.0
+
+    def accept(self, request: Holder, tokens: int) -> None:
+        """Of what was computed besides in the step that has ended so many tokens stay, behind those of the step."""
+        self.take(request, tokens)
 
     def cut(self, request: Holder) -> None:
         """Of its block table remains what holds its tokens: drafts that were rejected need none."""
@@ -138,6 +159,14 @@ class BlockPool:
             self._returned.append(table.pop())
 
     # Of a step
+
+    def lend(self, blocks: int) -> None:
+        """So many hold the drafts of a step, whoever they are of: the last to be taken, and back when it has ended."""
+        self.free -= blocks
+
+    def take_back(self, blocks: int) -> None:
+        """What was lent is free."""
+        self.free += blocks
 
     def plan(self, due: int = 0, decoding: Container = ()) -> Plan:
         """A scratch copy for a step that is being planned. due: blocks that are taken already, by those `decoding`."""
@@ -182,7 +211,7 @@ class Plan:
 
     def __init__(self, pool: BlockPool, due: int = 0):
         self._pool, self._size, self.free = pool, pool.block_size, pool.free - due
-        self._plain = type(pool) is BlockPool  # then `hit` is 0
+        self._plain = type(pool) is BlockPool and not pool.coming  # then `hit` is 0
         self._there: dict[Holder, int] = {}  # tokens of those that the plan has brought in; -1 for those pushed out
 
     def hit(self, request: Holder) -> int:
@@ -237,6 +266,10 @@ class Plan:
         self.free -= need if if_fit in (0, tokens) else -(-(there + tokens) // size) - held
         self._there[request] = there + tokens
         return True
+
+    def lend(self, blocks: int) -> None:
+        """So many go to drafts; `free` is below 0 if there are fewer."""
+        self.free -= blocks
 
     def release(self, request: Holder) -> None:
         """The request is preempted: its blocks are free."""

@@ -91,6 +91,15 @@ class PrefixPlan(Plan):
         self._looked.clear()
         return True
 
+    def lend(self, blocks: int) -> None:
+        """See Plan. Taken one by one, as those that decode take theirs."""
+        for _ in range(blocks):
+            while self._lost and self.free - self._lost_blocks < 1:
+                self._bring_home(1)
+            self._owed += 1
+            self.free -= 1
+        self._looked.clear()
+
     def release(self, request: Any) -> None:
         """See Plan. What others hold too stays with them."""
         pool, there = self._pool, self._there.get(request)

@@ -9,6 +9,10 @@ The rules are those of vLLM V1's KVCacheManager:
   back from its last one to its first. Up to 0.32 all go to the end of the queue; from 0.33 on one that cannot be found
   goes to its head.
 - A victim's blocks are free when whoever needs them takes his, not before: those ahead of him take others.
+- What is drafted cannot be found. Accepted tokens can, with the blocks that they fill, when the step has ended. (vLLM
+  says so when the request is scheduled next, and so not of an answer that is complete; and what is found ends a block
+  earlier with an EAGLE head or MTP, which need the hidden states behind it.)
+- Blocks of a step's drafts are the next to be reused: in vLLM they stay with their request for its own next tokens.
 """
 
 from __future__ import annotations
@@ -108,10 +112,17 @@ class PrefixPool(BlockPool):
 
     def take(self, request: Any, tokens: int, computed: int | None = None) -> None:
         """See BlockPool."""
-        if computed is None:
-            computed = request.computed
-        if self._reserved and request in self._reserved:
-            return
+        if not self._reserved or request not in self._reserved:
+            self._take(request, tokens, request.computed if computed is None else computed, self._step)
+
+    def accept(self, request: Any, tokens: int) -> None:
+        """See BlockPool."""
+        if not self._reserved or request not in self._reserved:
+            # Later than all that was scheduled in the step that has ended, and before what the next one computes.
+            self._take(request, tokens, request.computed, self._step - 0.5)
+
+    def _take(self, request: Any, tokens: int, computed: int, step: float) -> None:
+        """step: when the blocks that are full then can be found."""
         chain, size = self._chains.get(request) or self.chain(request), self.block_size
         if computed > chain.hashed * size:
             self.settle(chain, computed)
@@ -121,23 +132,33 @@ class PrefixPool(BlockPool):
             self._held += blocks - chain.blocks
             chain.blocks = blocks
         if full > chain.hashed:
-            self._register(chain, full, self._step, 0)
+            self._register(chain, full, step, 0)
         if chain.next is None and chain.hashed < chain.shared:
             self._grows(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
         """See BlockPool."""
         self._decoding = decoding
-        if not blocks:
-            return
+        if blocks:
+            self.lend(blocks)
+            self._bag += blocks
+
+    def lend(self, blocks: int) -> None:
+        """See BlockPool."""
+        self._held += blocks
         while self._lost and blocks > self.free - self._lost_blocks:  # one after the other, each takes one
             ready = max(self.free - self._lost_blocks, 0)
             self._take_blocks(ready)
-            self._bag, self._held, blocks = self._bag + ready, self._held + ready, blocks - ready
+            blocks -= ready
             self._bring_home(1)
         self._take_blocks(blocks)
-        self._bag += blocks
-        self._held += blocks
+
+    def take_back(self, blocks: int) -> None:
+        """See BlockPool."""
+        self.free += blocks
+        self._held -= blocks
+        self.evict_owed()
+        self.blank += blocks
 
     def reserve(self, request: Any, tokens: int) -> None:
         """See BlockPool. A padded batch finds nothing, and nothing of it can be found."""
@@ -273,7 +294,7 @@ class PrefixPool(BlockPool):
             step = self._step if chain.request in self._decoding else self._step - 1
             self._register(chain, full, step - (computed - (chain.hashed + 1) * size), size)
 
-    def _register(self, chain: Chain, end: int, since: int, stride: int) -> None:
+    def _register(self, chain: Chain, end: int, since: float, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
         place, spans = chain.hashed, self._spans
         self._stands_still(chain)
@@ -282,7 +303,7 @@ class PrefixPool(BlockPool):
             stop = end if own else min(end, chain.shared)
             span = spans.get(key)
             last = chain.copies[-1].span if own and chain.copies else None
-            if span is None and last is not None and last.lo >= chain.shared and len(last.copies) == 1:
+            if span is None and last is not None and last.lo >= chain.shared and last.goes_on(place, since, stride):
                 last.hi = stop
             elif span is None:
                 span = spans[key] = Span(place, stop, chain)

@@ -71,6 +71,11 @@ class Span:
         self.lo, self.hi, self.chain, self.key = lo, hi, chain, chain.key(lo)
         self.copies: list[Copy] = []
 
+    def goes_on(self, place: int, since: float, stride: int) -> bool:
+        """Whether block `place` and those behind may be part of it: its one copy says of none that it came later."""
+        copy = self.copies[0]
+        return len(self.copies) == 1 and copy.stride <= stride and copy.since + copy.stride * (place - self.lo) <= since
+
 
 class Node:
     """A place in the queue of free blocks. blocks: of those without a hash, 0 of a copy."""
@@ -102,12 +107,12 @@ class Copy(Node):
 
     __slots__ = ("holders", "rank", "since", "span", "stride")
 
-    def __init__(self, span: Span, holders: set[Chain], since: int, stride: int, rank: int):
+    def __init__(self, span: Span, holders: set[Chain], since: float, stride: int, rank: int):
         self.blocks = 0
         self.span, self.holders, self.since, self.stride, self.rank = span, holders, since, stride, rank
 
     @property
-    def age(self) -> tuple[int, int]:
+    def age(self) -> tuple[float, int]:
         """What the copies of a span are sorted by."""
         return self.since, self.rank
 

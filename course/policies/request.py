@@ -22,11 +22,12 @@ class Life:
     of its first token, and nothing has interrupted it since.
     admitted: the step in which it got its slot. tokens_from: the step of the first token since it last stood still.
     known_first: what was known of it in the first of its decodes under way.
+    elsewhere: tokens of its prompt whose K and V it brings when it gets its slot for the first time.
     """
 
     __slots__ = (
-        "admitted", "arrival", "computed_before", "decodes_from", "emitted_before", "engine", "known_first", "labels",
-        "leaves_at", "plain", "prompt_tokens", "row", "tokens_from",
+        "admitted", "arrival", "computed_before", "decodes_from", "elsewhere", "emitted_before", "engine",
+        "known_first", "labels", "leaves_at", "plain", "prompt_tokens", "row", "tokens_from",
     )  # fmt: skip
 
     arrival: float
@@ -37,6 +38,7 @@ class Life:
     emitted_before: int
     computed_before: int
     decodes_from: int
+    elsewhere: int
     leaves_at: int
     plain: bool
     admitted: int
@@ -62,7 +64,7 @@ def new_life(arrival: float, prompt_tokens: int, row: int, engine: Any, labels: 
     """The Life of a request before its first step. A constructor takes twice as long, and a run makes thousands."""
     life: Life = _new(Life)
     life.arrival, life.prompt_tokens, life.row, life.engine, life.labels = arrival, prompt_tokens, row, engine, labels
-    life.emitted_before = life.computed_before = 0
+    life.emitted_before = life.computed_before = life.elsewhere = 0
     life.decodes_from = life.leaves_at = -1
     life.plain = True
     return life
@@ -85,7 +87,12 @@ def _read_only(name: str, doc: str, read: Callable[[Any], Any] | None = None) ->
 
 
 class Request:
-    """A request as a policy may see it. How long its answer will be is not here: no engine knows that in advance."""
+    """A request as a policy may see it. How long its answer will be is not here: no engine knows that in advance.
+
+    computed: tokens of its prompt whose K and V come from elsewhere, such as an engine that computed the prompt. It
+        takes blocks for them when it gets its slot, and computes the rest. Of a prompt that comes whole the last token
+        is computed again, as in vLLM: somebody must say what follows. Lost by a preemption, like all else.
+    """
 
     __slots__ = ("life", "remaining")
 
@@ -113,12 +120,14 @@ class Request:
         patience: float | None = None,
         prefix_block_size: int | None = None,
         prefix_answers: bool = False,
+        computed: int = 0,
         index: int = -1,
     ):
         if deadline is None:
             deadline = getattr(slo, "ttft", None)
         labels = class_, tenant, prefix, guess, tags, deadline, prefix_block_size, prefix_answers, slo, patience
         give_life(self, new_life(arrival, prompt_tokens, index, None, labels))
+        self.life.elsewhere = computed
 
     index = _read_only("index", "Its row in the workload.", attrgetter("life.row"))
     arrival = _read_only("arrival", "When it came, in seconds.")
@@ -155,6 +164,7 @@ class Request:
 
     slo = _read_only("slo", "What was promised to it (`SLO`), or None.", lambda self: self.life.labels[8])
 
+    elsewhere = _read_only("elsewhere", "Tokens of its prompt whose K and V it brought, or will.")
     emitted = _read_only("emitted", "Output tokens so far.")
     computed = property(_computed, doc="Tokens whose K and V are in the cache.")
     known = _read_only(

@@ -101,7 +101,7 @@ def test_equal_to_the_oracle(kind):
         guess = case.guess or (None,) * n
         requests = oracle.Requests(case.arrival, case.prompt, case.output, case.after, case.think_time, guess)
         memory = {} if case.cache is None else {key: getattr(case.cache, key) for key in ("num_blocks", "block_size")}
-        want = oracle_drafts.serve_drafting(requests, step_time, **vars(inner), **memory, drafting=(k, right, more))
+        want, *_ = oracle_drafts.serve_drafting(requests, step_time, **vars(inner), **memory, drafting=(k, right, more))
         run = by(Engine, case, executor)[1]
         assert not (found := strategies.differences(case, run, want)), f"{found}: {case}"
         assert run.steps.drafted.tolist() == [row["drafted"] for row in want.steps]
@@ -231,17 +231,22 @@ def test_who_cannot_verify_says_so(loop):
     load = Workload([0.0] * 2, [3] * 2, [9] * 2)
     for executor, cache, padded, sentence in (
         (SECOND, None, False, "it drafts tokens, which Simulated cannot verify: serve it with .*Speculative"),
-        (Speculative(SECOND), None, True, "it drafts tokens in a padded batch, which is not modelled"),
+        (
+            Speculative(SECOND),
+            None,
+            True,
+            "in a padded batch, which counts on one token of each in a step: that is not",
+        ),
     ):
         engine = loop(Says(lambda s: 2, padded=padded), executor, cache)
         engine.follow(load)
         with pytest.raises(Broken, match=sentence):
             engine.run()
-    with pytest.raises(ValueError, match="prefix_caching is simulated only"):
-        loop(Says(lambda s: 2), Speculative(SECOND), KVCache(17, 16, prefix_caching=True))
+    with pytest.raises(ValueError, match="what Speculative drafts may reach beyond it: serve without reserve"):
+        loop(Says(lambda s: 2), Speculative(SECOND), KVCache(17, 16, reserve="longest", max_model_len=32))
     later = PlainEngine(Says(lambda s: 2), Speculative(SECOND), async_scheduling=True)
     later.follow(load)
-    with pytest.raises(Broken, match="it drafts tokens with async_scheduling, which is not modelled"):
+    with pytest.raises(Broken, match="with async_scheduling, where a step is planned before it is known what was"):
         later.run()
 
 

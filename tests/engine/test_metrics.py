@@ -98,6 +98,7 @@ def test_summary_by_hand(run):
         "computed_tokens": 11,
         "padding_tokens": 0,
         "recomputed_tokens": 0,
+        "elsewhere_tokens": 0,
         "preemptions": 0,
         "drafted_tokens": 0,
         "accepted_tokens": 0,

@@ -102,6 +102,12 @@ def test_those_that_leave():
         assert seen[what] >= size(0, 3), f"hardly ever: {what}"
 
 
+def test_a_rate_limit_with_retry_after():
+    seen = compare_many(strategies.rate_limits(), 120)
+    assert seen["told to come again"] >= size(5, 30) and seen["rejected"] >= size(1, 8)
+    assert seen["an arrival on a step end"] >= size(1, 8)
+
+
 def test_long_answers():
     seen = compare_many(strategies.long_answers(), 60)
     assert seen["idle"] >= size(0, 1) and seen["an arrival on a step end"] >= size(0, 1)

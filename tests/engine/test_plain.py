@@ -23,6 +23,7 @@ KINDS = {
     "windows": strategies.windows,
     "own": strategies.decided,
     "rivals": strategies.rivals,
+    "rate limits": strategies.rate_limits,
     "leaving": partial(strategies.leaving, sharing_too=True),
 }
 TIMES = (

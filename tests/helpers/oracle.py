@@ -30,6 +30,11 @@ class Requests:
     """So many are out at a time; who is due later waits in the client, in order."""
     patience: list | None = None
     """Seconds after its arrival in which its first token must leave, or whoever asked goes; None for ever."""
+    elsewhere: list | None = None
+    """Tokens of its prompt that somebody else computed; of a whole prompt the last one is computed again."""
+
+    def comes_with(self, who):
+        return min(self.elsewhere[who], self.prompt[who] - 1) if self.elsewhere else 0
 
     def end_of_patience(self, who, arrival):
         seconds = self.patience[who] if self.patience else None
@@ -171,7 +176,8 @@ def serve_continuous(
     """
     door, out = begin(requests)
     queue, batch = [], []
-    cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
+    # Tokens whose K and V are in memory, or come into it with the first slot.
+    cached = [requests.comes_with(who) for who in range(len(requests.prompt))]
     held = [0] * len(requests.prompt)  # blocks
     now, last_end = 0.0, None
     host, pieces = Host(host_blocks), Pieces(num_blocks, compaction) if reserve else None
@@ -204,6 +210,8 @@ def serve_continuous(
                 pieces.free(who)
             (batch if who in batch else queue).remove(who)
             held[who] = 0
+            if out.admitted[who] is None:
+                cached[who] = 0  # nothing has come
             out.gone(who, "gave up", now, cached)
             door.answered(who, now)
         if gone:
@@ -268,7 +276,7 @@ def serve_continuous(
                 out.admitted[who] = now
 
         # The step itself.
-        decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
+        decodes = [who for who in turn if to_compute(who) == 1 and (out.token_times[who] or requests.comes_with(who))]
         context = sum(cached[who] + 1 for who in decodes)
         chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
         seconds = step_time(len(decodes), context, chunks) + host.moved * host_seconds

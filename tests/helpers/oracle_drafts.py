@@ -1,9 +1,11 @@
 """The oracle of continuous batching with drafts: every token of every request, one at a time.
 
-Nothing here comes from `course`. Without drafts it says what `oracle.serve_continuous` says of plain blocks.
+Nothing here comes from `course`. Without drafts it says what `oracle.serve_continuous` says of plain blocks, and
+`oracle_prefix.serve_sharing` of shared ones.
 """
 
 from tests.helpers.oracle import begin, new_blocks, the_step
+from tests.helpers.oracle_prefix import Memory
 
 
 def serve_drafting(
@@ -20,19 +22,24 @@ def serve_drafting(
     num_blocks=None,
     block_size=16,
     drafting=(0, (), None),
+    text_of=None,
 ):
-    """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
+    """(Outcome, hits, spared), the latter two as `serve_sharing` has them; without `text_of` nothing is found.
+
+    Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
     engine_version: "0.33", in which the threshold spares a request beside which no other runs or waits, or "0.19".
     by: "prompt" or "guess": the shortest in the queue is next, the first of equals; without a guess, the last.
 
     drafting: drafts for each that decodes, fewer if the budget is short, none if somebody gives way or blocks are short
     for all; for each request whether all its drafts are right, or none; (decodes, context, drafts) -> seconds besides.
+    Drafts take their blocks last, and give them back. text_of: see `serve_sharing`; a draft that was right can be found
+    once its step has ended.
     """
     door, out = begin(requests)
-    queue, batch, decoding = [], [], set()
+    queue, batch, decoding, hits, spared = [], [], set(), [], []
     cached = [0] * len(requests.prompt)  # tokens whose K and V are in memory
-    held = [0] * len(requests.prompt)  # blocks
+    memory = Memory(num_blocks or 9 * sum(requests.prompt + requests.output), block_size, engine_version == "0.33")
     now, last_end = 0.0, None
 
     def to_compute(who):
@@ -42,30 +49,58 @@ def serve_drafting(
         return min(to_compute(who), left, threshold or left)
 
     def free():
-        return float("inf") if num_blocks is None else num_blocks - sum(held)
+        return len(memory.unused)
+
+    def known(who):
+        return requests.prompt[who] + len(out.token_times[who])
+
+    def texts(who, tokens):
+        return [] if text_of is None else [text_of(who, place) for place in range(tokens // block_size)]
 
     def length(who):
         if by is None:
             return 0
-        known = requests.prompt[who] if by == "prompt" else requests.guess[who]
-        return float("inf") if known is None else known
+        tokens = requests.prompt[who] if by == "prompt" else requests.guess[who]
+        return float("inf") if tokens is None else tokens
+
+    def joins(who, left):
+        """How many tokens it computes at once; 0 if it cannot join."""
+        found = memory.search(who, texts(who, known(who) - 1))
+        there = len(found) * block_size
+        rest = known(who) - there
+        whole = min(rest, threshold or rest)
+        tokens = min(whole, left)
+        if tokens < whole and not enable_chunked_prefill:
+            return 0
+        must_fit = rest if scheduler_reserve_full_isl else tokens
+        kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
+        woken = sum(block in memory.unused for block in found)
+        if new_blocks(there, must_fit, block_size) + woken + kept_free > free():
+            return 0
+        queue.remove(who)
+        batch.append(who)
+        hits.append((who, known(who), there))
+        memory.join(who, found)
+        memory.add(who, new_blocks(there, tokens, block_size))
+        cached[who] = there
+        memory.name(who, texts(who, there + tokens))
+        return tokens
 
     while True:
         queue += door.come_in(now)
         if not queue and not batch:
             if door.next is None:
-                return out
+                return out, hits, spared
             now = door.next
             continue
 
-        alone = len(queue) + len(batch) == 1 and engine_version == "0.33"
-        threshold = 0 if alone else long_prefill_token_threshold
+        threshold = long_prefill_token_threshold if len(queue) + len(batch) > 1 or engine_version == "0.19" else 0
 
         # Whoever runs, first come first served; the last one gives way to those before it. Beside drafts, prompts get
         # what all decodes leave; if blocks are short then, whoever runs is looked at in order once more.
         each = min(drafting[0], (max_num_batched_tokens - len(decoding)) // len(decoding)) if decoding else 0
         for reserve in (True, False) if each else (False,):
-            before = list(batch), list(cached), list(held)
+            before = list(batch), list(cached), memory.copy()
             turn, victims, dropped, left = {}, [], 0, max_num_batched_tokens - each * len(decoding)
             for who in list(batch):
                 if who in victims or not left:
@@ -77,14 +112,16 @@ def serve_drafting(
                 while need > free() and who not in victims:
                     victims.append(batch.pop())
                     dropped += cached[victims[-1]]
-                    cached[victims[-1]] = held[victims[-1]] = 0
+                    cached[victims[-1]] = 0
+                    memory.leave(victims[-1])
                 if who not in victims:
                     turn[who] = tokens
-                    held[who] += need
                     left -= tokens
+                    memory.add(who, need)
+                    memory.name(who, texts(who, cached[who] + tokens))
             if not (reserve and victims):
                 break
-            batch[:], cached[:], held[:] = before
+            batch[:], cached[:], memory = before
         for victim in victims:
             out.preempted[victim] += 1
             queue.insert(0, victim)
@@ -92,18 +129,10 @@ def serve_drafting(
         # Then the queue, from its head or its shortest, unless somebody has just been sent there.
         while queue and not victims and left and len(batch) < max_num_seqs:
             who = min(queue, key=length)
-            tokens = at_most(who, left)
-            whole = min(to_compute(who), threshold or to_compute(who))
-            if tokens < whole and not enable_chunked_prefill:
+            tokens = joins(who, left)
+            if not tokens:
                 break
-            must_fit = to_compute(who) if scheduler_reserve_full_isl else tokens
-            kept_free = int(watermark * (num_blocks + 1)) if batch and num_blocks is not None else 0
-            if new_blocks(0, must_fit, block_size) + kept_free > free():
-                break
-            queue.remove(who)
-            batch.append(who)
             turn[who] = tokens
-            held[who] += new_blocks(0, tokens, block_size)
             left -= tokens
             if out.admitted[who] is None:
                 out.admitted[who] = now
@@ -117,25 +146,20 @@ def serve_drafting(
         decodes = [who for who in turn if out.token_times[who] and to_compute(who) == 1]
         context = sum(cached[who] + 1 for who in decodes)
         chunks = tuple((turn[who], cached[who]) for who in turn if who not in decodes)
-        start, now = (
-            now,
-            now
-            + (
-                step_time(len(decodes), context, chunks)
-                + (drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each) if drafted else 0)
-            ),
-        )
+        seconds = step_time(len(decodes), context, chunks)
+        if drafted:
+            seconds += drafting[2](len(drafted), sum(cached[who] + 1 for who in drafted), each)
+        start, now = now, now + seconds
         out.idle += last_end is not None and start > last_end
         last_end = now
         out.starved += sum(who not in turn and bool(out.token_times[who]) for who in batch)
         out.chunked += sum(turn[who] < to_compute(who) for who in turn)
         row = the_step(start, now, batch, decodes, context, chunks, victims, dropped, queue)
-        row["blocks"] = (
-            sum(held) + sum(new_blocks(cached[who] + 1, each, block_size) for who in drafted)
-            if num_blocks is not None
-            else 0
-        )
+        lent = memory.lend(sum(new_blocks(cached[who] + 1, each, block_size) for who in drafted))
+        row["blocks"] = 0 if num_blocks is None else num_blocks - free()
         row["drafted"] = each * len(drafted)
+        spared.append(sum(map(len, memory.of.values())) + len(lent) - row["blocks"])
+        memory.take_back(lent)
 
         told, decoding = 0, set()
         for who, tokens in turn.items():
@@ -143,14 +167,15 @@ def serve_drafting(
             if to_compute(who) == 0:
                 besides = each if who in drafted and drafting[1][who] else 0
                 besides = min(besides, requests.output[who] - len(out.token_times[who]) - 1)
-                held[who] += new_blocks(cached[who], besides, block_size)
+                memory.add(who, new_blocks(cached[who], besides, block_size))
                 cached[who] += besides
+                memory.name(who, texts(who, cached[who]))
                 out.token_times[who] += [now] * (1 + besides)
                 told += 1 + besides
                 decoding.add(who)
                 if len(out.token_times[who]) == requests.output[who]:
                     out.response[who] = now
-                    held[who] = 0
+                    memory.leave(who)
                     decoding.remove(who)
                     batch.remove(who)
                     door.answered(who, now)

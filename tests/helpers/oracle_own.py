@@ -190,6 +190,35 @@ def window_of_the_notes(window):
     return decide
 
 
+# A gateway that answers 429
+
+
+def told_to_come_again(rate, burst, cost, tenant):
+    """Whoever finds too little in the bucket of its tenant is told after how many whole seconds there will be enough.
+
+    Buckets start full, with `burst` tokens, and fill by `rate` a second. Who costs more than that is rejected for good.
+    """
+    bucket, passed = {}, set()
+
+    def decide(present):
+        told = {}
+        for who in present.queue:
+            if who in passed:
+                continue
+            left, then = bucket.get(tenant[who], (burst, present.now))
+            left = min(burst, left + rate * (present.now - then))
+            if cost[who] > burst:
+                told[who] = None
+            elif cost[who] - left > 1e-9 * cost[who]:
+                told[who] = max(1, -int((left - cost[who]) / rate // 1))
+            else:
+                bucket[tenant[who]] = left - cost[who], present.now
+                passed.add(who)
+        return ([], {}, told) if told else everybody(present)
+
+    return decide
+
+
 # Prompts first
 
 

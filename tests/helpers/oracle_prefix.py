@@ -22,6 +22,18 @@ class Memory:
         self.unused, self.known = list(self.blocks), []
         self.of = {}  # request -> its blocks
 
+    def copy(self):
+        """The same again, of which nothing is shared with this but the texts."""
+        twins = {block: Block() for block in self.blocks}
+        for block, twin in twins.items():
+            twin.users, twin.text = set(block.users), block.text
+        made = Memory(0, self.size, self.unhashed_first)
+        made.blocks, made.unused, made.known = (
+            [twins[b] for b in some] for some in (self.blocks, self.unused, self.known)
+        )
+        made.of = {who: [twins[block] for block in blocks] for who, blocks in self.of.items()}
+        return made
+
     def search(self, who, texts):
         """Blocks with the first of these texts, up to the first that nobody has."""
         found = []
@@ -54,6 +66,19 @@ class Memory:
             if block.text is None:
                 block.text = text
                 self.known.append(block)
+
+    def lend(self, count):
+        """So many for drafts, whose text nobody can know."""
+        lent = [self.unused.pop(0) for _ in range(count)]
+        for block in lent:
+            if block.text is not None:
+                self.known.remove(block)
+                block.text = None
+        return lent
+
+    def take_back(self, lent):
+        """They are the next to be used: what was written in them may be wrong."""
+        self.unused[:0] = lent
 
     def leave(self, who):
         first = []

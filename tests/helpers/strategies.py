@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from course import KVCache, Run, Workload, policies, serve, steptime
 from course.engine.fast import tight
+from course.engine.plain import PlainEngine
+from course.engine.serving import Engine, finish
 from tests.helpers import oracle, oracle_own
 from tests.helpers.asking import serve_asking
 from tests.helpers.own_policies import Decided
@@ -52,6 +54,8 @@ class Case:
     cap: int | None = None
     tenant: tuple | None = None
     patience: tuple | None = None
+    elsewhere: tuple | None = None
+    """Tokens of each prompt that somebody else computed; such requests are submitted one by one."""
 
     @property
     def labels(self) -> dict:
@@ -89,22 +93,46 @@ class Case:
         )
 
     def served(self) -> Run:
+        if self.elsewhere is not None:
+            return self.served_by(Engine(fresh(self.policy), self.step_time, self.cache))
         return serve(self.load, fresh(self.policy), self.step_time, self.cache)
 
     def served_asking(self) -> Run:
+        if self.elsewhere is not None:
+            return self.served_by(Engine(fresh(self.policy), self.step_time, self.cache, honour_until=False))
         return serve_asking(self.load, fresh(self.policy), self.step_time, self.cache)
+
+    def served_by(self, engine: Engine | PlainEngine) -> Run:
+        """Each request is submitted by itself."""
+        load, tokens = self.load, self.elsewhere or (0,) * len(self.prompt)
+        columns = [load.guess, load.tenant, load.tags, load.deadline, load.patience]
+        for row, (arrival, prompt) in enumerate(zip(self.arrival, self.prompt, strict=True)):
+            values = [None if column is None else column[row] for column in columns]
+            guess, tenant, tags, deadline, patience = (None if v != v else v for v in values)  # NaN
+            request = policies.Request(
+                arrival, prompt, guess=guess, tenant=tenant, tags=tags or (), deadline=deadline, patience=patience,
+                computed=tokens[row],
+            )  # fmt: skip
+            engine.submit(request, self.output[row])
+        return finish(engine)
 
     def by_the_oracle(self) -> oracle.Outcome:
         guess = self.guess or (None,) * len(self.prompt)
         requests = oracle.Requests(
-            self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap, self.patience
-        )
+            self.arrival, self.prompt, self.output, self.after, self.think_time, guess, self.cap, self.patience,
+            self.elsewhere,
+        )  # fmt: skip
         memory = {} if self.cache is None else blocks_of(self.cache)
 
         def step_time(decodes, context, chunks):
             return float(self.step_time(steptime.Step(decodes, context, chunks)))
 
         policy = self.policy
+        if isinstance(policy, policies.RateLimit):  # in cases whose budget and blocks never bind
+            limit = policy.tokens_per_second, policy.burst
+            cost = [prompt + (asked or 0) for prompt, asked in zip(self.prompt, guess, strict=True)]
+            decide = oracle_own.told_to_come_again(*limit, cost, self.tenant)
+            return oracle_own.serve_decided(requests, step_time, decide, policy.max_num_seqs)
         if isinstance(policy, policies.Continuous):
             fewest = isinstance(policy, policies.FewestComputed)
             return oracle.serve_continuous(requests, step_time, **vars(policy), **memory, fewest=fewest)
@@ -327,9 +355,24 @@ def sharing(draw):
         policies.Fair(*limits, *costs, lift=draw(st.booleans()), weights=draw(st.sampled_from([{}, {"A": 2.5}]))),
         policies.Bucket(*limits, draw(st.sampled_from([20, 300, 1e5])), max(case.prompt) + draw(st.integers(0, 50))),
         policies.EarliestDeadline(*limits),
+        policies.RateLimit(*limits, draw(st.sampled_from([20, 300, 1e5])), max(case.prompt) + draw(st.integers(0, 50))),
     )
     tenant = draw(st.lists(st.sampled_from("ABC"), min_size=n, max_size=n))
     return replace(case, policy=draw(st.sampled_from(kinds)), tenant=tuple(tenant))
+
+
+@st.composite
+def rate_limits(draw):
+    """A gateway that tells whoever finds an empty bucket to come again; some ask for more than it ever holds."""
+    n = draw(st.integers(1, 16))
+    prompt, output = draw(token_counts(n, [4, 40, 300])), draw(token_counts(n, [1, 5, 40]))
+    slots, guess = draw(st.sampled_from([1, 2, 8])), draw(st.one_of(st.none(), st.just(output)))
+    first = prompt[0] + (0 if guess is None else guess[0])  # it passes, or there might be no step at all
+    burst = max(first, draw(st.sampled_from([max(prompt) // 2, max(prompt), 3 * max(prompt)])))
+    rate = draw(st.sampled_from([2, 40, 300.5]))
+    policy = policies.RateLimit(slots, slots + sum(prompt) + sum(output), rate, burst)
+    tenant = draw(st.lists(st.sampled_from("AB"), min_size=n, max_size=n))
+    return Case(*_columns(draw, n, prompt, output), policy, draw(STEP_TIMES), None, guess, tenant=tuple(tenant))
 
 
 @st.composite
@@ -437,6 +480,7 @@ def leaving(draw, sharing_too=False):
         rivals(),
         decided(),
         decided(),
+        rate_limits(),
     )
     case = draw(st.one_of(*kinds, *([sharing()] if sharing_too else [])))
     n, policy = len(case.prompt), case.policy
@@ -449,6 +493,15 @@ def leaving(draw, sharing_too=False):
     # Somebody stays, or there might be no step at all.
     patience = (None, *draw(st.lists(seconds, min_size=n - 1, max_size=n - 1)))
     return replace(case, policy=policy, patience=patience)
+
+
+@st.composite
+def from_elsewhere(draw, *kinds):
+    """Cases of these kinds, some or all prompts of which somebody else has computed, in part or whole."""
+    case = draw(st.one_of(*kinds).filter(lambda case: not any(before is not None for before in case.after)))
+    some = draw(st.sampled_from([(0, 0.5, 1), (1,), (0, 1)]))
+    share = draw(st.lists(st.sampled_from(some), min_size=len(case.prompt), max_size=len(case.prompt)))
+    return replace(case, elsewhere=tuple(int(p * s) for p, s in zip(case.prompt, share, strict=True)), cap=None)
 
 
 def _columns(draw, n, prompt, output):

@@ -166,7 +166,8 @@ class Lives(Intake):
                 del queue[request]
                 members[request] = None
                 life.admitted = step
-                if self.counts:
+                if self.counts or pool.coming:
+                    notes.brings(request, pool, step)
                     life.computed_before = pool.admit(request)
                 self.running_shown = None
             elif request not in members:
@@ -184,7 +185,7 @@ class Lives(Intake):
                 self.prefilling[request] = None
             elif cached or self.prefilling:
                 self.prefilling.pop(request, None)
-            if remaining == 1 and life.emitted_before:  # the last token of a prompt computed again: a decode like any
+            if remaining == 1 and (life.emitted_before or life.elsewhere):  # of a prompt computed before: a decode
                 decodes += 1
                 context += known
                 notes.decodes.extend((life.row, step, step, known))
@@ -194,6 +195,8 @@ class Lives(Intake):
             if cached or chunk < remaining or not life.plain:
                 notes.chunks.extend((life.row, step, chunk, cached))
                 life.plain = False
+        if self._lent:
+            pool.lend(self._lent)
         limits = self.limits
         if total > limits.max_num_batched_tokens or len(members) > limits.max_num_seqs or pool.free < 0:
             raise answer.too_much(limits, self.free_slots, total, pool, tokens)
@@ -345,7 +348,7 @@ class Lives(Intake):
         if request not in self.drafts:
             self.notes.drafts.extend((life.row, last, more))
         self.phases.pause(computed)
-        self.pool.take(request, more)
+        self.pool.accept(request, more)
         life.emitted_before, life.computed_before = emitted + more, computed + more
         life.decodes_from = life.tokens_from = self.steps
         life.known_first = life.computed_before + 1
@@ -354,16 +357,11 @@ class Lives(Intake):
         answer.check_blocks(self.pool, request, 1 + more)
 
     def draft(self, schedule: Schedule) -> None:
-        """The drafts of a step that comes take their blocks, until `undraft`. Raises answer.Broken."""
+        """The drafts of a step that comes, until `undraft`. Raises answer.Broken."""
         members, tokens = self.members, schedule.tokens
         decodes = {r: None for r in members if r.life.decodes_from >= 0 and (schedule.decodes or r in tokens)}
         self.drafts = drafts = answer.drafts_of(schedule, decodes, self)
-        self.drafted, size = sum(drafts.values()), self.pool.block_size
-        self._lent = sum(
-            -(-(there + 1 + more) // size) - -(-(there + 1) // size)
-            for there, more in ((request.computed, more) for request, more in drafts.items())
-        )
-        self.pool.free -= self._lent
+        self.drafted, self._lent = sum(drafts.values()), answer.blocks_of(drafts, self.pool.block_size)
 
     def undraft(self) -> None:
         """The step has ended, and its tokens have left: what was rejected leaves nothing."""

@@ -114,14 +114,14 @@ class Engine(Passes):
 
     def _let_in(self) -> None:
         arrivals, now, queue, filled = self.arrivals, self.now, self.queue, self.filled
-        times, ids, head = arrivals.times, arrivals.ids, arrivals.head
+        times, ids, head, patience = arrivals.times, arrivals.ids, arrivals.head, self.patience
         while times[head] <= now:
             request = arrivals.request(ids[head], self)
             queue[request] = None
-            if request.life.labels[9] is not None:
+            if patience:
                 self.waits_for(request)
             if filled:
-                fill_remaining(request, request.life.prompt_tokens)
+                fill_remaining(request, request.life.prompt_tokens - request.life.elsewhere)
             head += 1
         arrivals.head = head
         self.waits = 0

@@ -46,7 +46,8 @@ class Passes(Lives):
             seconds = self.simulated.seconds(decodes, context, prompts)
             self.now += seconds + self.pool.copying() if self.counts else seconds
         else:
-            self.now += self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
+            seconds = self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
+            self.now += seconds + self.pool.copying() if self.counts else seconds
         self.clock.append(self.now)
         self.last_step_end = now = self.now
         if self.decodes:
@@ -84,6 +85,8 @@ class Passes(Lives):
                     stop = coming
         if decodes + self.drafted > self.limits.max_num_batched_tokens and self.batch is None:
             raise answer.too_much(self.limits, 0, decodes + self.drafted, pool, self.members)
+        if self._lent:
+            pool.lend(self._lent)
         copying = pool.copying() if self.counts else 0.0
         if copying:  # of the first step alone
             limit = 1
@@ -103,7 +106,7 @@ class Passes(Lives):
             self.now = decode(self.simulated, self.clock, self.now, stop, room, decodes, self.context)
             taken = len(self.clock) - self.steps
         else:
-            self.now += self.run_live((), decodes)
+            self.now += self.run_live((), decodes) + copying
             self.clock.append(self.now)
             taken = 1
         self.last_step_end = self.now
@@ -165,7 +168,9 @@ class Passes(Lives):
 
     def finish_foretold(self) -> None:
         """What an executor that knows no lengths said of the step that has just ended."""
-        self.pool.free, self._lent = self.pool.free + self._lent, 0
+        if self._lent:
+            self.pool.take_back(self._lent)
+            self._lent = 0
         for request, tokens in self._several.items():
             if tokens > 1:
                 self.emit_more(request, tokens - 1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course import policies
-from course.lessons.lab15 import by_hand, decision, live_words, mixed, orders, promises, tasks
+from course.lessons.lab15 import by_hand, decision, deeper, live_words, mixed, orders, promises, tasks
 from course.lessons.lab15.promises import (
     BOTH,
     BUDGET,
@@ -37,6 +37,8 @@ from course.lessons.lab15.promises import (
 from course.models import engine_defaults
 from course.models.gpus import gpu
 from course.policies import slo_driven
+from course.policies.load_dependent import LEVELS
+from course.policies.step_target import GRAIN
 
 LARGER = 2 * BUDGET  # tokens of a step: more for a higher load
 SEEDS = range(5)
@@ -49,7 +51,7 @@ GIVEN = (CHAT_PROMPT, LONG_PROMPT, SLOTS, BUDGET, *KNEE, live_words.FEW, live_wo
 
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
-    return _story() | _explain() | _exercises() | _ticket() | _quiz() | _earlier()
+    return _story() | _explain() | _exercises() | _ticket() | _quiz() | _earlier() | _deeper()
 
 
 @lru_cache(maxsize=1)
@@ -151,6 +153,27 @@ def _earlier() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _deeper() -> dict[str, Any]:
+    """Those of the notebook that goes deeper."""
+    (low, _), (high, middle), (_, most) = LEVELS
+    over = {name: [deeper.served(name, seed=seed) for seed in SEEDS] for name in deeper.ORDERS}
+    urgent, target = ([one.share for one in over[name]] for name in (deeper.URGENT, TARGET))
+    last, rejecting = deeper.served(deeper.LAST_FLAG).run, deeper.served(deeper.REJECTING).run
+    few, many = (deeper.served(DEFAULTS, slots) for slots in (deeper.FEW[1], SLOTS))
+    saved = rejecting.summary()["computed_tokens"] / last.summary()["computed_tokens"]
+    return {
+        "deep_grain": GRAIN, "deep_low": low, "deep_high": high, "deep_middle": middle, "deep_most": most,
+        "deep_running": int(deeper.served(deeper.BY_LOAD).run.steps.running.max()),
+        "deep_few_share": deeper.served(deeper.BY_LOAD, deeper.FEW[1]).share,
+        "deep_urgent_least": min(urgent), "deep_urgent_most": max(urgent),
+        "deep_target_least": min(target), "deep_target_most": max(target),
+        "deep_last_longest": max(one.longest for one in over[BOTH]),
+        "deep_urgent_longest": max(one.longest for one in over[deeper.URGENT]),
+        "deep_rejected": int((rejecting.outcome == "rejected").sum()), "deep_all": len(rejecting),
+        "deep_saved": 1 - saved, "deep_few_tpot_ms": 1e3 * few.tpot, "deep_many_tpot_ms": 1e3 * many.tpot,
+    }  # fmt: skip
+
+
 def _opened(rate: float) -> float:
     """Mean wait [s] in a window that catches one more at this rate, for whoever opens it and whoever comes."""
     window = 1 / rate
@@ -218,5 +241,25 @@ def claims() -> dict[str, bool]:
         == 1
         == by_hand.late(by_hand.ORDERS[0]) - 2
         and by_hand.served(by_hand.ORDERS[1]).e2e[1] > by_hand.DUE[1],
+        "in every draw hopeless last keeps more than the earliest deadline first, and that more than in order": all(
+            deeper.served(last, seed=seed).share > deeper.served(urgent, seed=seed).share + 0.04
+            and deeper.served(urgent, seed=seed).share > deeper.served(alone, seed=seed).share + 0.2
+            for alone, urgent, last in (deeper.ORDERS[:3], deeper.ORDERS[3:])
+            for seed in SEEDS
+        ),
+        "with 1,024 slots the policy by load is a budget of 512, and with 256 it is no better than the defaults": (
+            np.array_equal(deeper.served(deeper.BY_LOAD).run.e2e, load_flag.e2e)
+            and deeper.load(deeper.served(deeper.BY_LOAD)) < LEVELS[0][0]
+            and deeper.load(deeper.served(deeper.BY_LOAD, 256)) == 1
+            and abs(deeper.served(deeper.BY_LOAD, 256).share - deeper.served(DEFAULTS, 256).share) < 0.05
+        ),
+        "rejecting keeps as many": abs(deeper.served(deeper.REJECTING).share - deeper.served(deeper.LAST_FLAG).share)
+        < 0.02,
+        "with a quarter of the slots an order alone keeps hardly more, and short steps change nothing": (
+            deeper.served(HOPELESS, 256).share < deeper.served(DEFAULTS, 256).share + 0.05
+            and all(
+                np.array_equal(deeper.served(name, 256).run.e2e, deeper.served(name).run.e2e) for name in (TARGET, BOTH)
+            )
+        ),
         "recorded": STEP.simulated.startswith("simulated on recorded steps"),
     }

@@ -12,12 +12,14 @@ from course.explore.board import played
 from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.timelines import timelines
-from course.lessons.lab15 import by_hand, decision, figures, game, live_words, mixed, orders, promises, tasks
+from course.figures.words import seconds
+from course.lessons.lab15 import by_hand, decision, deeper, figures, game, live_words, mixed, orders, promises, tasks
 from course.lessons.lab15.promises import (
     BADGE,
     BUDGET,
     BURSTS,
     DEFAULTS,
+    FLAG,
     HOPELESS,
     IN_ORDER,
     MOST,
@@ -26,11 +28,12 @@ from course.lessons.lab15.promises import (
     RATE,
     SMALL,
     STEADY,
+    TARGET,
 )  # fmt: skip
 
 __all__ = [
-    "at_work", "bursts", "four_by_hand", "metrics_page", "the_step", "ticket_graphs",
-    "urgent_questions", "which_policy", "who_can_make_it",
+    "at_work", "bursts", "by_load", "few_slots", "four_by_hand", "metrics_page", "rejected", "the_step",
+    "ticket_graphs", "two_orders", "urgent_questions", "which_policy", "who_can_make_it", "your_step_target",
 ]  # fmt: skip
 
 
@@ -116,6 +119,67 @@ def at_work(function: orders.Own) -> Match | Card:
     if found is None:
         return Card("Your function does not run yet.", [said])
     return Match(game.DEADLINES, own=found, name="your order")
+
+
+def by_load() -> Table:
+    """The policy of the notes beside its smallest budget, by slots."""
+    rows = [("slots", "largest load", "kept by load", "TPOT p95", f"kept with {FLAG}", "TPOT p95")]
+    for slots in deeper.FEW:
+        one, flag = deeper.served(deeper.BY_LOAD, slots), deeper.served(FLAG, slots)
+        rows.append(
+            (f"{slots:,}", f"{deeper.load(one):.2f}", f"{one.share:.0%}", seconds(one.tpot), f"{flag.share:.0%}",
+             seconds(flag.tpot))
+        )  # fmt: skip
+    return table(rows, f"the storm under the notes' policy by load [{BADGE}]")
+
+
+def two_orders() -> Table:
+    """Orders on short steps, over five seeds."""
+    rows = [("policy", *(f"seed {seed}" for seed in deeper.SEEDS), "longest wait")]
+    for name in deeper.ORDERS:
+        found = [deeper.served(name, seed=seed) for seed in deeper.SEEDS]
+        rows.append((name, *(f"{one.share:.0%}" for one in found), seconds(max(one.longest for one in found))))
+    return table(rows, f"both promises kept [{BADGE}]")
+
+
+def rejected() -> Table:
+    """The hopeless served last, and rejected."""
+    found = [deeper.served(name) for name in (deeper.LAST_FLAG, deeper.REJECTING)]
+    computed = [one.run.summary()["computed_tokens"] for one in found]
+    rows = [
+        ("", "hopeless last", "hopeless rejected"),
+        ("both promises kept", *(f"{one.share:.0%}" for one in found)),
+        ("requests answered", *(f"{one.run.answered.sum():,}" for one in found)),
+        ("tokens computed", *(f"{tokens:,}" for tokens in computed)),
+        ("chats' TTFT, p95, of those answered", *(seconds(deeper.answered_ttft(one)) for one in found)),
+    ]
+    return table(rows, f"budget {SMALL} [{BADGE}]")
+
+
+def few_slots() -> Table:
+    """The policies of the lab with a quarter of the slots."""
+    rows = [("policy", *(f"{what}, {slots:,} slots" for what in ("kept", "TPOT p95") for slots in deeper.FEW[:2]))]
+    for name in POLICIES:
+        found = [deeper.served(name, slots) for slots in deeper.FEW[:2]]
+        rows.append((name, *(f"{one.share:.0%}" for one in found), *(seconds(one.tpot) for one in found)))
+    return table(rows, f"both promises kept [{BADGE}]")
+
+
+def your_step_target(function: deeper.Own) -> Table | Card:
+    """The storm with the learner's function beside the package's step target; a sentence for one that is empty."""
+    if tried(function, function, lambda tokens: 0.0, 0.02, 1_024)[0] is None:
+        return Card("Your function returns nothing yet.")
+    found, said = tried(function, deeper.with_yours, function)
+    if found is None:
+        return Card("Your function does not run yet.", [said])
+    own, ours = found, deeper.served(TARGET)
+    rows = [
+        ("", "yours", TARGET),
+        ("both promises kept", f"{own.share:.0%}", f"{ours.share:.0%}"),
+        ("TPOT, p95", seconds(own.tpot), seconds(ours.tpot)),
+        ("longest step", *(seconds(float(one.run.steps.seconds.max())) for one in (own, ours))),
+    ]
+    return table(rows, f"the storm [{BADGE}]")
 
 
 def _empty(function: orders.Own) -> bool:

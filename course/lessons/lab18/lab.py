@@ -13,7 +13,7 @@ from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab18 import decision, figures, own, service, tasks
+from course.lessons.lab18 import capstone, decision, figures, own, service, tasks
 from course.lessons.lab18.decision import start_again
 from course.lessons.lab18.design import ROUTING, Design
 from course.lessons.lab18.scoring import Score, blocks, score, step_time
@@ -123,10 +123,11 @@ def scored(design: Design) -> Card:
 
 
 def report(design: Design) -> Card:
-    """The page that is handed over."""
+    """The page that is handed over. The design is kept, for `course progress --export`."""
     found, said = tried(decision.report, decision.report, design)
     if found is None:
         return Card("There is no design to report yet.", [said])
+    capstone.keep(design)
     return Card("Report", [found], preformatted=True)
 
 

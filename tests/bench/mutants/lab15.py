@@ -4,10 +4,10 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERC
 
 TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab15", "tests/lessons/test_every_lab.py")
 ASKS = "course/lessons/lab15/asks.yaml"
-FACTS, PROMISES, ORDERS, DECISION, TASKS, MIXED, FIGURES, GAME, BY_HAND, SURPRISE, WORDS = (
+FACTS, PROMISES, ORDERS, DECISION, TASKS, MIXED, FIGURES, GAME, BY_HAND, SURPRISE, WORDS, DEEPER = (
     f"course/lessons/lab15/{name}.py"
     for name in ("facts", "promises", "orders", "decision", "tasks", "mixed", "figures", "game", "by_hand", "surprise",
-                 "live_words")
+                 "live_words", "deeper")
 )  # fmt: skip
 
 MUTANTS = (
@@ -32,5 +32,7 @@ MUTANTS = (
     Mutant(GAME, "(0, 4, 5)", "(0, 4, 9)", CONSTANT),
     Mutant(BY_HAND, "DUE = (4, 4, 2, 2), (4.0, 7.0,", "DUE = (4, 4, 2, 2), (4.0, 8.0,", CONSTANT),
     Mutant(SURPRISE, "SEEDS = range(5)", "SEEDS = range(4)", CONSTANT),
+    Mutant(DEEPER, "seconds(tokens + GRAIN) <= target", "seconds(tokens) <= target", BOUNDARY),
+    Mutant(DEEPER, 'attrgetter("due", "index")', 'attrgetter("index")', ORDER),
     Mutant(WORDS, "request.class_ != URGENT", "request.class_ == URGENT", COMPARISON),
 )

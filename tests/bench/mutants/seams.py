@@ -15,11 +15,26 @@ SWAP, LEAVING = (
     ("tests/engine/test_leaving.py", "tests/engine/test_coming_again.py", "tests/engine/test_cancel.py"),
 )
 OF_FLEETS = ("tests/engine/test_fleet.py",)
+APART, ELSEWHERE = (
+    "course/engine/disaggregated.py",
+    ("tests/engine/test_elsewhere.py", "tests/engine/test_disaggregated.py"),
+)
 ARRIVALS, TRANSFORMS, METRICS = (
     "course/engine/arrivals.py", "course/workload/transforms.py", "course/engine/metrics.py"
 )  # fmt: skip
 
 MUTANTS = (
+    Mutant(LOOP, "request.life.prompt_tokens - request.life.elsewhere", "request.life.prompt_tokens", TERM, ELSEWHERE),
+    Mutant(LIVES, "(life.emitted_before or life.elsewhere)", "life.emitted_before", TERM, ELSEWHERE),
+    Mutant(LIVES, "if self.counts or pool.coming:", "if self.counts:", TERM, ELSEWHERE),
+    Mutant(STEPS, "np.insert(log.brought, 3, 0", "np.insert(log.brought[:0], 3, 0", TERM, ELSEWHERE),
+    Mutant(INTAKE, "request.prompt_tokens - 1)", "request.prompt_tokens)", BOUNDARY, ELSEWHERE),
+    Mutant(INTAKE, "if tokens > request.prompt_tokens:", "if tokens >= request.prompt_tokens:", BOUNDARY, ELSEWHERE),
+    Mutant(APART, "(rows, comes[rows])", "(comes[rows], rows)", ORDER, ELSEWHERE),
+    Mutant(APART, "load.prompt_tokens[rows] + 1,", "load.prompt_tokens[rows] + 2,", BOUNDARY, ELSEWHERE),
+    Mutant(APART, "brought=log.brought[:0]", "brought=log.brought", TERM, ELSEWHERE),
+    Mutant(APART, "was.tokens + int(load.prompt_tokens[of[row]])", "was.tokens", TERM, ELSEWHERE),
+    Mutant(APART, "first.answered & (load", "(load", TERM, ELSEWHERE),
     Mutant(SLO, "above=0, high=MAX_SECONDS", "low=0, high=MAX_SECONDS", COMPARISON),
     Mutant(SLO, "if nobody is not None:", "if False:", TERM),
     Mutant(SLO, "if without is not None:", "if False:", TERM),

@@ -1,6 +1,7 @@
 """Lab 15: its scenario, surprise, exercises and figures against the engine, formulas and cases by hand."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from course import policies
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons import lab15, load
-from course.lessons.lab15 import by_hand, decision, figures, live_words, mixed, orders, promises, surprise
+from course.lessons.lab15 import by_hand, decision, deeper, figures, live_words, mixed, orders, promises, surprise
 from course.lessons.lab15.promises import (
     BOTH,
     BUDGET,
@@ -34,6 +35,7 @@ from course.lessons.lab15.promises import (
     TPOT,
     served,
 )
+from course.policies.waiting import Waiting
 from tests.helpers.figures import valid
 from tests.helpers.sizes import size
 
@@ -263,3 +265,32 @@ def test_the_model_answers_urgent_questions_sooner_only_where_they_wait():
     assert np.array_equal(*wide)
     rows = live_words.compare({"slots": live_words.FEW}, {})
     assert rows[0] == ("", *live_words.NAMES) and rows[1][1:] == ("-", "-") and "ms" in rows[2][1]
+
+
+def test_a_learners_step_target_is_the_packages():
+    """Step times grow with the tokens, so counting up finds what halving finds: the same times, to the last bit."""
+    yours, ours = deeper.with_yours(deeper.largest), deeper.served(TARGET)
+    assert np.array_equal(yours.run.e2e, ours.run.e2e)
+    assert deeper.largest(lambda tokens: tokens / 1_000, 0.2, 1_024) == 192
+    assert deeper.largest(lambda tokens: tokens / 1_000, 0.2, 128) == 128
+    assert deeper.largest(lambda tokens: 1.0, 0.2, 128) == 64
+    assert "the storm" in repr(lab15.your_step_target(deeper.largest))
+    for function, sentence in (
+        (lambda seconds, target, most: None, "Your function returns nothing yet."),
+        (lambda seconds, target, most: most + 1, "must return whole tokens from 1 to"),
+        (lambda seconds, target, most: 0.5, "must return whole tokens from 1 to"),
+    ):
+        assert sentence in repr(lab15.your_step_target(function))
+
+
+@pytest.mark.parametrize("name", deeper.ORDERS)
+def test_a_policy_that_goes_deeper_is_what_its_name_says(name):
+    policy = deeper.engine(name, SLOTS)
+    small = name.startswith(f"budget {SMALL}")
+    assert policy.max_num_batched_tokens == (SMALL if small else BUDGET)
+    assert isinstance(policy, policies.StepTarget) != small
+    assert isinstance(policy, policies.HopelessLast) == name.endswith("hopeless last")
+    due = [policies.Request(0.0, 100, deadline=second, index=row) for row, second in enumerate((3.0, 1.0, 2.0))]
+    order = list(policy.queue(SimpleNamespace(now=0.0), Waiting(dict.fromkeys(due), [])).requests)
+    in_order = name in (TARGET, FLAG)
+    assert order == (due if in_order else [due[1], due[2], due[0]])
