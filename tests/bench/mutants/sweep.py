@@ -33,7 +33,13 @@ MUTANTS = (
     Mutant(FRONT, "one[most] > found[-1][most]", "one[most] >= found[-1][most]", COMPARISON),
     Mutant(OF_TABLE, "if len(kept) == len(rows):", "if kept:", COMPARISON),
     Mutant(OF_TABLE, "sum(kept) / len(kept)", "max(kept)", TERM),
-    Mutant(OF_TABLE, "rows[0].summary if refused is None else ()", "rows[0].summary", TERM),
+    Mutant(
+        OF_TABLE,
+        "rows[0].summary if refused is None else ()",
+        "rows[0].summary",
+        TERM,
+        equivalent="a refused row has no numbers, so that no number is in every row",
+    ),
     Mutant(CAPACITY, "t.ppf(0.975, len(rates) - 1)", "t.ppf(0.5, len(rates) - 1)", CONSTANT),
     Mutant(CAPACITY, "good, rate = rate, 2 * rate", "good, rate = rate, 1e9 * rate", CONSTANT),
     Mutant(
