@@ -15,8 +15,12 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from course import KVCache, Workload, lengths, policies, serve, steptime
+from course import SLO, KVCache, Workload, lengths, policies, serve, steptime
+from course.engine.disaggregated import Disaggregated
+from course.engine.fleet import Fleet
+from course.engine.promises import share_within_slo
 from course.engine.run import Run
+from course.engine.serving import Engine
 from course.engine.speculative import Speculative
 
 H100 = steptime.recorded("h100-llama3-8b")
@@ -195,8 +199,39 @@ def mixing(seed: int = 0) -> Numbers:
     return {name: serve(load, policy, H100, POOL).summary()["requests_per_second"] for name, policy in ways.items()}
 
 
+def distserve(seed: int = 0) -> Numbers:
+    """Rates of two cards at which 90% have a TTFT of 0.2 s and a TPOT of 10 or 15 ms: both for all, one for each."""
+    load = Workload.poisson(
+        1, 2_000, lengths.lognormal(755, 1.0, 4, 4096), lengths.lognormal(200, 1.0, 4, 1024), seed=seed
+    )
+
+    def engine(policy: policies.Policy) -> Engine:
+        return Engine(policy, H100, POOL)
+
+    def apart(rate: float) -> Run:
+        first, then = engine(policies.PrefillFirst(256, 8192)), engine(policies.Continuous(256, 8192))
+        return Disaggregated([first], [then], transfer=50e9, token_bytes=131_072).serve(load.scaled(rate))
+
+    def together(kind: Callable[..., policies.Policy], budget: int) -> Callable[[float], Run]:
+        return lambda rate: Fleet([engine(kind(256, budget)) for _ in range(2)]).serve(load.scaled(rate))
+
+    def rate(run: Callable[[float], Run], tpot: float) -> float:
+        slo = SLO(ttft=0.2, tpot=tpot)
+        return highest(lambda r: share_within_slo(run(r), slo=slo)["all"] >= 0.9, 1, 60)
+
+    numbers = {
+        "prompts first": rate(together(policies.PrefillFirst, 8192), 0.01),
+        "chunks of 512": rate(together(policies.Continuous, 512), 0.01),
+        "apart": rate(apart, 0.01),
+        "chunks of 512 at 15 ms": rate(together(policies.Continuous, 512), 0.015),
+        "apart at 15 ms": rate(apart, 0.015),
+    }
+    return numbers | {"ratio": numbers["apart"] / numbers["prompts first"]}
+
+
 CLAIMS: dict[str, Callable[..., Numbers]] = {
-    one.__name__: one for one in (orca, paged_attention, sarathi, splitfuse, radix_attention, vtc, speculation, mixing)
+    one.__name__: one
+    for one in (orca, paged_attention, sarathi, splitfuse, radix_attention, vtc, speculation, mixing, distserve)
 }
 
 
