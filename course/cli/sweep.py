@@ -67,6 +67,9 @@ def sweep(
             metavar="ADDRESS", help="Run on other machines: a Dask scheduler, tcp://..., or ray, or ray://...:10001."
         ),
     ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Serve in the compiled loop what it can: the same rows; needs numba, [fast].")
+    ] = False,
     most: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +103,7 @@ def sweep(
                 whole(name, number, high=1_000_000)
         chosen: Any = grid if random is None else random_settings(grid, random, random_seed)
         with _executor(scheduler, jobs) as executor, _counted(out) as tell:
-            table = run_all(design, chosen, seeds=seeds, executor=executor, resume=out, tell=tell)
+            table = run_all(design, chosen, seeds=seeds, executor=executor, resume=out, tell=tell, fast=fast)
         if all(row.refused for row in table):
             raise ValueError(f"every run was refused: {table.rows[0].refused}")
         gain = most or ("goodput_per_dollar" if design.prices else "goodput_per_card" if "cards" in grid else "goodput")

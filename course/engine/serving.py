@@ -1,11 +1,14 @@
 """`serve`: a workload, a policy, a step time and perhaps a KV cache make a Run."""
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import replace
 
 import numpy as np
 
 from course.base import settings
 from course.engine.fast.loop import Engine
+from course.engine.log import Log
 from course.engine.plain import PlainEngine
 from course.engine.run import Run
 from course.engine.speculative import Speculative
@@ -13,6 +16,10 @@ from course.engine.step import StepTime
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, fresh
 from course.workload import Workload
+
+LOOP: ContextVar[Callable[[Engine], Log | None] | None] = ContextVar("LOOP", default=None)
+"""What `serve` asks to run an engine that has its requests, before the engine itself: None for an answer leaves it to
+the engine. `course.sweep.compiled` sets it."""
 
 
 def serve(
@@ -54,7 +61,10 @@ def serve(
     else:
         engine = Engine(fresh(policy), step_time, cache, honour_until=honour_until)
     engine.follow(load)
-    return Run(load, engine.policy, engine.limits, step_time, cache, engine.run())
+    log = None
+    if isinstance(engine, Engine) and honour_until and (instead := LOOP.get()):
+        log = instead(engine)
+    return Run(load, engine.policy, engine.limits, step_time, cache, log or engine.run())
 
 
 def finish(engine: Engine) -> Run:

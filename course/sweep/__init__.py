@@ -11,6 +11,7 @@ when one machine is not enough.
 
 from course.sweep.capacity import HighestRate, capacity
 from course.sweep.executors import OneProcess, from_pool, on_dask, on_ray, process_pool
+from course.sweep.fast import compiled
 from course.sweep.front import front
 from course.sweep.grid import random_settings
 from course.sweep.row import Row
@@ -18,6 +19,6 @@ from course.sweep.running import sweep
 from course.sweep.table import Design, Table
 
 __all__ = [
-    "Design", "HighestRate", "OneProcess", "Row", "Table", "capacity", "from_pool", "front", "on_dask", "on_ray",
-    "process_pool", "random_settings", "sweep",
+    "Design", "HighestRate", "OneProcess", "Row", "Table", "capacity", "compiled", "from_pool", "front", "on_dask",
+    "on_ray", "process_pool", "random_settings", "sweep",
 ]  # fmt: skip

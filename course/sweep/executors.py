@@ -21,6 +21,14 @@ from course.base.settings import quote, reason, whole
 
 CONNECT_SECONDS = 4.0
 """To wait for a port, and again for the scheduler: whoever mistyped an address reads a sentence within ten seconds."""
+DASK, RAY = "Dask scheduler", "Ray cluster"
+SCHEDULERS = {
+    DASK: ("tcp|tls", "tcp://10.0.0.5:8786", "dask scheduler"),
+    RAY: ("ray", "ray://10.0.0.5:10001", "ray start --head"),
+}
+"""Schemes of an address, an example, and what starts one."""
+STRANGER = "something else listens there"
+SETTINGS_FRAME = b"\x04"  # what HTTP/2, and so Ray's gRPC, begins with: the fourth byte is the kind of the frame
 MOST_GREETING = 2**20
 """Bytes that a scheduler may say of itself; the first eight say how many."""
 
@@ -135,12 +143,14 @@ def on_dask(address: str) -> Iterator[Any]:
     it has no workers, ImportError without Dask.
     """
     if find_spec("distributed") is not None:  # a wrong address is told before the second that the import takes
-        _greeting(address)
-    distributed = _extra("distributed", "dask")
+        begun = _greeting(DASK, address)
+        if address.startswith("tcp:") and (len(begun) < 8 or int.from_bytes(begun[:8], "little") > MOST_GREETING):
+            raise _nobody(DASK, address, STRANGER)
+    distributed = extra("distributed", "dask")
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except OSError as error:
-        raise _nobody(address, error) from None
+        raise _nobody(DASK, address, reason(error)) from None
     with client:
         if not client.scheduler_info()["workers"]:
             raise ConnectionError(
@@ -149,48 +159,50 @@ def on_dask(address: str) -> Iterator[Any]:
         yield client.get_executor(pure=False)
 
 
-def _greeting(address: str) -> None:
-    """OSError unless a scheduler listens there.
+def _greeting(kind: str, address: str) -> bytes:
+    """The first bytes that a scheduler says. ValueError for no address of this kind, ConnectionError if nobody listens.
 
     Dask itself takes what any other server says for the size of a message, asks for exbibytes of memory, and does not
-    end for half a minute.
+    end for half a minute; Ray tries for three quarters of one.
     """
-    match = re.fullmatch(r"(tcp|tls)://(\[[^]]+\]|[^:/]+):(\d{1,5})", address)
+    schemes, example, _ = SCHEDULERS[kind]
+    match = re.fullmatch(rf"({schemes})://(\[[^]]+\]|[^:/]+):(\d{{1,5}})", address)
     if match is None or not 0 < int(match[3]) < 2**16:
-        raise ValueError(f"the address of a Dask scheduler is such as tcp://10.0.0.5:8786, not {quote(address)}")
+        raise ValueError(f"the address of a {kind} is such as {example}, not {quote(address)}")
     try:
         with socket.create_connection((match[2].strip("[]"), int(match[3])), timeout=CONNECT_SECONDS) as connection:
-            begun = connection.recv(8) if match[1] == "tcp" else bytes(8)
-        if len(begun) < 8 or int.from_bytes(begun, "little") > MOST_GREETING:
-            raise ConnectionError("something else listens there")
+            return b"" if match[1] == "tls" else connection.recv(16)
     except OSError as error:
-        raise _nobody(address, error) from None
+        raise _nobody(kind, address, reason(error)) from None
 
 
-def _nobody(address: str, error: OSError) -> ConnectionError:
+def _nobody(kind: str, address: str | None, why: str) -> ConnectionError:
+    begin = SCHEDULERS[kind][2]
     return ConnectionError(
-        f"no Dask scheduler answers at {address} ({reason(error)}). Start one with `dask scheduler`, and give the "
-        "address that it prints"
+        f"no {kind} answers at {address} ({why}). Start one with `{begin}`, and give the address that it prints"
     )
 
 
 @contextmanager
 def on_ray(address: str | None = None) -> Iterator[Any]:
     """The workers of a Ray cluster; of one that is started on this machine, without an address. See `on_dask`."""
-    pools = _extra("ray.util.multiprocessing", "ray")
+    if address is not None and address.startswith("ray:") and find_spec("ray") is not None:
+        begun = _greeting(RAY, address)
+        if os.environ.get("RAY_USE_TLS", "0") == "0" and begun[3:4] != SETTINGS_FRAME:
+            raise _nobody(RAY, address, STRANGER)
+    pools = extra("ray.util.multiprocessing", "ray")
     try:
         pool = pools.Pool(ray_address=address)
     except Exception as error:  # Ray raises these themselves, for a node that does not start
-        raise ConnectionError(
-            f"no Ray cluster answers at {address} ({reason(error)}). `ray start --head` begins one"
-        ) from None
+        raise _nobody(RAY, address or "this machine", reason(error)) from None
     try:
         yield from_pool(pool)
     finally:
         pool.terminate()
 
 
-def _extra(module: str, extra: str) -> Any:
+def extra(module: str, extra: str) -> Any:
+    """This module of an optional extra. ImportError, with how to get it, where it is not installed."""
     from importlib import import_module
 
     try:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from math import isfinite
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from course.base.settings import quote, reason
 from course.base.threads import one_thread
 from course.engine.run import Run
+from course.sweep.fast import ENGINE, compiled
 from course.sweep.grid import Setting, Settings
 
 Design = Callable[..., Run | Mapping[str, Any]]
@@ -27,7 +29,8 @@ class Row:
     it returned, in the units of `metrics.summary`; None for what is no finite number; empty if refused. refused: the
     sentence with which it was refused, or None. failed: whether it was no ValueError but a bug, a missing file, a full
     memory: it is tried again where it is asked for again. versions: of the course, Python and NumPy. cpu_seconds: of
-    the thread that ran it.
+    the thread that ran it. loop: which served it, "engine" or "compiled" (see `course.sweep.compiled`), which differ in
+    time alone; "compiled, engine" if both did, each some of its requests.
     """
 
     sweep: str
@@ -38,6 +41,7 @@ class Row:
     failed: bool
     versions: dict[str, str]
     cpu_seconds: float = field(compare=False)
+    loop: str = field(default=ENGINE, compare=False)
 
     @property
     def key(self) -> str:
@@ -56,7 +60,7 @@ def key_of(sweep: str, settings: Settings, seed: int) -> str:
 
 def of_document(place: str, value: Any) -> Row:
     """The row that a line of JSON holds. ValueError, with the place, for anything else."""
-    if not isinstance(value, dict) or set(value) != set(Row.__dataclass_fields__):
+    if not isinstance(value, dict) or {"loop", *value} != set(Row.__dataclass_fields__):
         raise ValueError(f"{place}: this is no row of a sweep")
     kinds = {
         "sweep": str,
@@ -66,7 +70,9 @@ def of_document(place: str, value: Any) -> Row:
         "versions": dict,
         "refused": str | None,
         "failed": bool,
+        "loop": str,
     }
+    value = {"loop": ENGINE, **value}  # which files have not said from the first
     wrong = next((name for name, kind in kinds.items() if not isinstance(value[name], kind)), None)
     if wrong is not None:
         raise ValueError(f"{place}: {wrong} must not be {quote(value[wrong])}")
@@ -87,21 +93,28 @@ def _rest(partial: Any) -> str:
     return f"of {partial.args!r} {partial.keywords!r}"
 
 
-def run_one(name: str, design: Design, settings: Settings, seed: int) -> Row:
+def run_one(name: str, design: Design, settings: Settings, seed: int, fast: bool = False) -> Row:
     """One run. What the design refuses, or stumbles over, is the sentence of the row and not the end of the sweep.
 
-    name: by `name_of`, in the process that asks: in another one a script's functions are called otherwise.
+    name: by `name_of`, in the process that asks: in another one a script's functions are called otherwise. fast: in the
+    compiled loop, where that can be and numba is there.
     """
     begin, summary, refused, failed = time.thread_time(), {}, None, False
-    try:
-        with one_thread():  # several add up in another order: the last bit would say how many cores there are
-            found = design(seed=seed, **settings)
-            summary = _numbers(found.summary() if isinstance(found, Run) else found)
-    except ValueError as error:
-        refused = " ".join(str(error).split()) or "it was refused without a sentence"
-    except Exception as error:  # a stranger's code: two hundred other runs must not pay for it
-        refused, failed = reason(error), True
-    return Row(name, dict(settings), seed, summary, refused, failed, versions(), time.thread_time() - begin)
+    with compiled(fast and find_spec("numba") is not None) as loop:
+        try:
+            summary = _served(design, settings, seed)
+        except ValueError as error:
+            refused = " ".join(str(error).split()) or "it was refused without a sentence"
+        except Exception as error:  # a stranger's code: two hundred other runs must not pay for it
+            refused, failed = reason(error), True
+    seconds = time.thread_time() - begin
+    return Row(name, dict(settings), seed, summary, refused, failed, versions(), seconds, loop())
+
+
+def _served(design: Design, settings: Settings, seed: int) -> dict[str, Setting]:
+    with one_thread():  # several add up in another order: the last bit would say how many cores there are
+        found = design(seed=seed, **settings)
+        return _numbers(found.summary() if isinstance(found, Run) else found)
 
 
 def _numbers(found: Any) -> dict[str, Setting]:

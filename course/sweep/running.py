@@ -7,9 +7,9 @@ from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import Any
 
-from course.base.settings import quote, reason
+from course.base.settings import flag, quote, reason
 from course.sweep import rows_file
-from course.sweep.executors import OneProcess, OwnPool, crosses, process_pool
+from course.sweep.executors import OneProcess, OwnPool, crosses, extra, process_pool
 from course.sweep.grid import Settings, seeds_of, settings_of
 from course.sweep.row import Design, Row, key_of, name_of, run_one
 from course.sweep.table import Table
@@ -29,6 +29,7 @@ def sweep(
     executor: Any = None,
     resume: str | os.PathLike | None = None,
     tell: Callable[[int, int], object] | None = None,
+    fast: bool = False,
 ) -> Table:
     """A row for each settings of the grid and each seed, in that order; the same from every executor, to the bit.
 
@@ -40,13 +41,17 @@ def sweep(
         `OneProcess()`, `process_pool(4)`, `on_dask(address)`, `on_ray()`, `from_pool(pool)`.
     resume: a file to which each row is added when it is done. What is there of this design is not run again.
     tell: called with (runs done, runs) at the start and after each.
+    fast: in the compiled loop, where a design calls `serve` with what that can do (`course.sweep.compiled`); the same
+        rows, and `row.loop` says which served. It needs numba, the extra `[fast]`; a worker without it has the engine.
 
     Ctrl-C, and whatever else ends it, leaves what is done in the file. Raises ValueError for a grid, a file or an
     executor that cannot be used, OSError for a file that cannot be read or written, ConnectionError if workers
-    are lost.
+    are lost, ImportError for fast without numba.
     """
     if not callable(design):
         raise ValueError(f"design must be a function of a seed and settings, not {quote(design)}")
+    if flag("fast", fast):
+        extra("numba", "fast")
     jobs: list[Job] = list(product(settings_of(grid), seeds_of(seeds)))
     name = name_of(design)
     with rows_file.appended(resume) as (there, add):
@@ -60,7 +65,7 @@ def sweep(
         with _workers(executor, design, len(todo)) as workers:
             if isinstance(workers, OneProcess) and executor is None and len(todo) > 1 and not crosses(design):
                 notes.append(ALONE)
-            for row in _rows(workers, name, design, todo):
+            for row in _rows(workers, name, design, todo, fast):
                 add(row)
                 known[row.key] = row
                 done += 1
@@ -85,12 +90,12 @@ def _workers(executor: Any, design: Design, runs: int) -> Iterator[Any]:
         raise ValueError(f"an executor must have submit, as in concurrent.futures; {quote(executor)} has not")
 
 
-def _rows(workers: Any, name: str, design: Design, jobs: list[Job]) -> Iterator[Row]:
+def _rows(workers: Any, name: str, design: Design, jobs: list[Job], fast: bool) -> Iterator[Row]:
     """Rows in the order in which they are done."""
     waiting: list[Future[Row]] = []
     try:
         for settings, seed in jobs:
-            future = workers.submit(run_one, name, design, settings, seed)
+            future = workers.submit(run_one, name, design, settings, seed, fast)
             if future.done():
                 yield future.result()
             else:

@@ -16,7 +16,7 @@ DRAWINGS = [param for param in ASKED if isinstance(param.values[0], Drawing)]
 
 @pytest.fixture(scope="module")
 def beliefs(root) -> dict[str, list[str]]:
-    """The rows of docs/misconceptions.md by belief: what people say, why, what refutes it, where it is asked again."""
+    """The rows of docs/misconceptions.md by belief: who says so, what refutes it, how, and where it is asked."""
     text = (root / "docs" / "misconceptions.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
@@ -60,7 +60,7 @@ def test_every_belief_is_complete_and_held_by_some_option(beliefs):
     held = {belief for lab in LABS.values() for p in lab.predictions for belief in p.beliefs}
     assert set(beliefs) == held - {""}
     for name, row in beliefs.items():
-        assert len(row) == 4 and all(row), name
+        assert len(row) == 5 and all(row), name
 
 
 def test_a_belief_is_asked_again_where_the_page_says(beliefs):

@@ -60,3 +60,10 @@ def adds(*, seed, number):
 
     a, b = np.random.default_rng(seed).random((2, number))
     return {"sum": np.dot(a, b)}
+
+
+def two_policies(*, seed, rate):
+    """Two runs, of which the compiled loop can do one."""
+    load = Workload.poisson(rate, 20, 50, 5, seed=seed)
+    first, second = (serve(load, policy(4, 64), STEP) for policy in (policies.Continuous, policies.ShortestFirst))
+    return {"first": first.makespan, "second": second.makespan}

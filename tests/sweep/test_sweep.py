@@ -2,9 +2,12 @@
 
 import json
 import random
+import socket
 import sys
+import threading
 import types
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
@@ -88,6 +91,17 @@ def test_rows_are_the_same_from_a_dask_cluster(table, tmp_path):
         assert sweep(designs.served, GRID, seeds=3, executor=on_dask(cluster.scheduler_address)) == table
 
 
+@pytest.mark.cpu_limit(300)
+def test_rows_are_the_same_from_a_real_ray(table, monkeypatch):
+    """A cluster of its own on this machine, which takes some twenty seconds to start."""
+    ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "ray[client]"')
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")  # of a machine with much to do
+    try:
+        assert sweep(designs.served, GRID, seeds=3, executor=on_ray()) == table
+    finally:
+        ray.shutdown()
+
+
 class StrangePool:
     """What `on_ray` needs of Ray: a Pool with an address. Addresses of nobody raise what Ray raises."""
 
@@ -106,17 +120,41 @@ class StrangePool:
 
 
 def test_rows_are_the_same_from_rays_pool(table, monkeypatch):
-    """Against a stand-in: Ray needs a cluster of its own."""
+    """Against a stand-in, for those who have no Ray."""
     module = types.ModuleType("ray.util.multiprocessing")
     module.Pool = StrangePool
     for name in ("ray", "ray.util"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        sys.modules[name].__spec__ = ModuleSpec(name, None)
     monkeypatch.setitem(sys.modules, "ray.util.multiprocessing", module)
     assert sweep(designs.served, GRID, seeds=3, executor=on_ray()) == table and StrangePool.ended
     with pytest.raises(
-        ConnectionError, match=r"no Ray cluster answers at ray://x:1 \(Exception: The current node timed"
+        ConnectionError, match=r"no Ray cluster answers at 10\.0\.0\.5:6379 \(Exception: The current node timed"
     ):
-        sweep(designs.served, GRID, executor=on_ray("ray://x:1"))
+        sweep(designs.served, GRID, executor=on_ray("10.0.0.5:6379"))
+
+
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n", None])
+def test_who_is_no_ray_cluster_is_told_before_ray_tries(monkeypatch, says):
+    """Ray itself tries for three quarters of a minute. None: nobody listens."""
+    for name in ("ray", "ray.util", "ray.util.multiprocessing"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        sys.modules[name].__spec__ = ModuleSpec(name, None)
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"ray://127.0.0.1:{listening.getsockname()[1]}"
+        if says is not None:
+            listening.listen()
+
+            def answer():
+                with listening.accept()[0] as there:
+                    there.sendall(says)
+
+            threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(ConnectionError, match=rf"no Ray cluster answers at {address} \(.*`ray start --head`"):
+            sweep(designs.served, GRID, executor=on_ray(address))
+    with pytest.raises(ValueError, match=r"the address of a Ray cluster is such as ray://10\.0\.0\.5:10001, not 'ray:"):
+        sweep(designs.served, GRID, executor=on_ray("ray://"))
 
 
 def test_the_last_bit_does_not_depend_on_the_cores():
