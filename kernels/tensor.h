@@ -37,6 +37,39 @@ DEVICE bits32 shared_address(const void* pointer) { return (bits32)__cvta_generi
 #define AWAIT_PREVIOUS()
 #endif
 
+// Blocks of a cluster (compute capability 9.0), which is CLUSTER of them side by side: all meet; and numbers that stand at
+// the same place of another block's shared memory. On the CPU the blocks run one after the other, each keeps `stride`
+// numbers behind those of the one before, and only the last may look.
+#if defined(CPU_SHIM)
+#define MEET_CLUSTER() __syncthreads()
+#define FROM_PEER(mine, rank, stride) (*((mine) - (CLUSTER - 1 - (rank)) * (stride)))
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define MEET_CLUSTER() \
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory")
+DEVICE bits32 peer_address(const void* mine, int rank) {
+    bits32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(mine)), "r"(rank));
+    return there;
+}
+DEVICE float4 from_peer(const float4* mine, int rank) {
+    float4 v;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(peer_address(mine, rank)));
+    return v;
+}
+DEVICE float2 from_peer(const float2* mine, int rank) {
+    float2 v;
+    asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(peer_address(mine, rank)));
+    return v;
+}
+DEVICE float from_peer(const float* mine, int rank) {
+    float v;
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(peer_address(mine, rank)));
+    return v;
+}
+#define FROM_PEER(mine, rank, stride) from_peer(mine, rank)
+#endif
+
 // c (16 x 8, float) += a (16 x 16) b (16 x 8), by a group of lanes. Lane 4 g + t holds, as pairs of neighbours in k:
 // a0: row g, k 2t; a1: row g + 8, k 2t; a2: row g, k 2t + 8; a3: row g + 8, k 2t + 8; b0: column g, k 2t; b1: column g,
 // k 2t + 8; c[0], c[1]: row g, columns 2t, 2t + 1; c[2], c[3]: row g + 8. (PTX ISA, mma.m16n8k16.)
