@@ -1,7 +1,7 @@
 # `make lab` and `make test` need Python 3.11, 3.12 or 3.13 and a package index the first time, and no network after that.
 # What `make bundle` makes needs no network at all.
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all notebooks notebooks-check bundle lab04-page bundle-check bench capstone-check vllm-check vllm-live strength bench-browser browser hub-test lint lock clean FORCE
+.PHONY: help lab test test-all notebooks notebooks-check bundle slides incidents lab04-page bundle-check bench capstone-check vllm-check vllm-live strength bench-browser browser hub-test lint lock clean FORCE
 
 # PYTHON=/path/to/python3.12 chooses one; otherwise the newest usable Python on the PATH is taken.
 PYTHON ?=
@@ -58,8 +58,14 @@ notebooks-check: $(STAMP)  ## compare the stored notebooks with a fresh build, c
 	$(RUN) course.notebooks build --check $(if $(QUICK),--no-run) $(NN)
 	@$(RUN) course.notebooks.catalogue --check
 
-bundle: $(STAMP)  ## the course with its packages in one file, for rooms without a network: dist/*.tar
-	@$(RUN) course.desk.bundle
+bundle: $(STAMP)  ## the course with its packages in one file, for rooms without a network: dist/*.tar (WITH_SOLUTIONS=1)
+	@$(RUN) course.desk.bundle $(if $(WITH_SOLUTIONS),--with-solutions)
+
+slides: $(STAMP)  ## slides of the labs, each one HTML file that needs no network: dist/slides/ (NN=04 for one)
+	@$(RUN) course.notebooks.slides $(NN)
+
+incidents: $(STAMP)  ## twelve pages of engines in trouble, one for each pair, and slides with the answers: dist/incidents/
+	@$(RUN) course.notebooks.drill
 
 lab04-page: $(STAMP)  ## lab 04's timelines as one HTML file that needs no Python and no network: dist/lab04.html
 	@mkdir -p dist && rm -f dist/lab04.html && $(RUN) course.notebooks.one_page dist/lab04.html

@@ -15,11 +15,11 @@ lab.earlier()
 
 # %% [markdown]
 # A chat serves Llama-3.1-8B on an H200, and its people want words faster.
-# **Speculative decoding** lets something cheap write a **draft** of the next few tokens. One step of the model then computes a row for
-# each of them, which is the **verification**. Drafts are **accepted** up to the first that is not the model's own choice, and the model's token follows it.
+# **Speculative decoding** lets something cheap write a **draft** of the next tokens. One step of the model then computes a row for
+# each of them, the **verification**. Drafts are **accepted** up to the first that is not the model's own choice, and the model's token follows it.
 #
-# Alone at a desk it was twice as fast. "In a batch the benefit multiplies", say its notes,
-# "{{claimed_low}} to {{claimed_high}} times for the whole batch." **When do drafts pay, and for whom?**
+# Alone it was twice as fast. "In a batch the benefit multiplies", say its notes,
+# "{{claimed_low}} to {{claimed_high}} times." **When do drafts pay, and for whom?**
 #
 # ## Predict
 
@@ -32,7 +32,7 @@ lab.predict("words")
 # %% [markdown]
 # ## Explore
 #
-# Most deployments draft with a small head on the model's own last layer (an **EAGLE head**, or MTP layers), here modelled: {{head_pass_ms:.1f}} ms
+# Most deployments draft with a small head on the model's last layer (an **EAGLE head**, or MTP layers), here modelled: {{head_pass_ms:.1f}} ms
 # a pass and {{head_each_us:.1f}} µs a sequence. A 1B model is recorded. **Suffix decoding** looks up what followed the same words before, for nothing.
 # Every sequence attends to 1,000 tokens.
 
@@ -42,7 +42,7 @@ lab13.pays_off()
 # %% [markdown]
 # ### Others in the same step
 #
-# Requests come at once, with prompts of 1,000 tokens and answers of 100, and the head drafts.
+# Requests come at once: 1,000 tokens in, 100 out. The head drafts.
 
 # %%
 lab13.shared_steps()
@@ -50,16 +50,15 @@ lab13.shared_steps()
 # %% [markdown]
 # ## Measure
 #
-# Our small model and its draft of a tenth the size compute each answer here when you move a slider. Own tokens are **bold**, accepted drafts
-# underlined, rejected ones crossed out. Choose the longest suffix to draft without a model.
+# Our small model and a draft of a tenth its size answer here. Choose the longest suffix to draft without a model.
 
 # %%
 lab13.with_drafts()
 
 # %% [markdown]
 # Over {{answers}} committed prompts the draft model is accepted to {{accepted_1:.0%}} with one draft and {{accepted_8:.0%}} with eight; {{steps_0}} steps
-# become {{steps_8}}. Suffixes reach {{seen_none:.0%}}, {{seen_some:.0%}} and {{seen_many:.0%}} of four drafts with 0, {{some}} and {{many}} answers seen. Now the time,
-# **measured** on this machine:
+# become {{steps_8}}. Suffixes reach {{seen_none:.0%}}, {{seen_some:.0%}} and {{seen_many:.0%}} of four drafts with 0, {{some}} and {{many}} answers seen. The time,
+# **measured** here:
 
 # %% tags=["nbval-ignore-output"]
 lab13.measured_table()
@@ -67,9 +66,14 @@ lab13.measured_table()
 # %% [markdown]
 # ## Explain
 #
-# Four drafts of the head, acceptance {{accept}}. Alone, a step with them takes {{verify_1:.2f}} ms instead of {{plain_1:.2f}}: the weights are read once either way, and five rows are computed while they come.
-# Drafting adds {{draft_1:.2f}} ms, and {{tokens:.2f}} tokens leave instead of one. With 64 sequences the same
-# step has {{rows_64}} rows and takes {{verify_64:.1f}} ms instead of {{plain_64:.1f}}: the reading no longer hides the computing.
+# Three steps with four drafts of the head; in each box, the tokens that leave.
+
+# %%
+lab13.three_steps()
+
+# %% [markdown]
+# Alone, a step that verifies takes {{verify_1:.2f}} ms instead of {{plain_1:.2f}}: five rows are computed while the weights come. With 64 sequences
+# {{rows_64}} rows take {{verify_64:.1f}} ms instead of {{plain_64:.1f}}: the reading no longer hides the computing.
 #
 # **To remember**: the tokens of a step. **To look up**: what they gain.
 #
@@ -84,11 +88,9 @@ lab13.measured_table()
 # | $t_{\text{draft}}$ | one pass of the draft [ms] | {{draft_1:.2f}} for four |
 # | speed-up | times the tokens/s | {{gain_1:.2f}} alone, {{gain_64:.2f}} with 64 |
 #
-# A step is as long for everybody in it. With acceptances of 0.9 and 0.3 among 16, the TPOT is {{fast_ms:.1f}} and {{slow_ms:.1f}} ms; without drafts {{alone_ms:.1f}}.
-#
-# **How sure is this?** In the recording each row reads the cache of its sequence. A kernel that reads it once for all rows would gain
+# In the recording each row reads the cache of its sequence. A kernel that reads it once for all would gain
 # {{once_64:.2f}} times with 64 (modelled), and pay up to {{once_to}} instead of {{pays_to}}.
-# Equal words hold in our float32; in bf16 the batch and the kernels change a rounding, with drafts or without.
+# Equal words hold in our float32; in bf16 the batch and the kernels change a rounding.
 
 # %% [markdown]
 # ## Exercises
@@ -148,7 +150,7 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. A verification is nearly free while the step **waits for memory**, and not beyond.
+# 1. A verification is nearly free while the step **waits for memory**.
 # 2. What pays depends on **acceptance**, the **time of the draft**, and the **batch**.
 # 3. Drafts of one request take time from the **others in its step**.
 
@@ -165,7 +167,7 @@ lab.recap("words")
 print(lab13.page())
 
 # %% [markdown]
-# The load stays like this. Choose the flag and the number.
+# The load stays. Choose the flag and the number.
 
 # %%
 choice = {"--flag": None}

@@ -93,15 +93,20 @@ def _glossary(mine: Path) -> tuple[str, list[str]]:
     return write_page(mine / GLOSSARY, text).name, []
 
 
-def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The solutions of the labs that were attempted, by number, as paths from `mine`; copied if they are missing."""
+def _solutions(labs: Path, mine: Path, progress: Progress, names: list[str]) -> tuple[dict[str, str] | None, list[str]]:
+    """The solutions of the labs that were attempted, by number, as paths from `mine`; copied if they are missing.
+
+    None if the course came without any (`make bundle`).
+    """
     by_number: dict[str, str] = {}
     remarks: list[str] = []
+    beside = labs.parent / SOLUTIONS
+    source = beside if os.path.isdir(beside) else part_of_the_course(SOLUTIONS)
+    if not os.path.isdir(source):
+        return None, remarks
     open_ = [name for name in names if attempted(name[:2], progress)]
     if not open_:
         return by_number, remarks
-    beside = labs.parent / SOLUTIONS
-    source = beside if os.path.isdir(beside) else part_of_the_course(SOLUTIONS)
     record = Record(mine)
     for name in open_:
         try:

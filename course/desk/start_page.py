@@ -39,7 +39,7 @@ Open a lab by its link above, or in the list on the left. Run its cells from top
 to your predictions before you move anything. Answers are checked at once. You can stop anywhere: predictions, tasks and
 answers are kept, and the lab says where you left it. The labs in this folder are your copies, so change what you like.
 
-A lab's solutions appear in the table above once one of your answers to its exercises has been checked, right or wrong.
+{solutions}
 
 ## When something does not work
 
@@ -54,17 +54,27 @@ A lab's solutions appear in the table above once one of your answers to its exer
 {kept}
 """
 
+SOLUTIONS = """\
+A lab's solutions appear in the table above once one of your answers to its exercises has been checked, right or
+wrong."""
+NO_SOLUTIONS = """\
+This copy of the course came without solutions: whoever teaches has them. After three wrong answers
+to an exercise `lab.solution` shows that one."""
+
 THIS_PAGE = """\
 The course writes this page again at each start and whenever a lab is saved, so keep your notes in another file."""
 
 
 @dataclass(frozen=True)
 class Links:
-    """What the page may link to, as paths from its folder. solutions: by number of the lab, those that are open."""
+    """What the page may link to, as paths from its folder.
+
+    solutions: by number of the lab, those that are open; None if the course came without any.
+    """
 
     labs: tuple[str, ...]
     glossary: str
-    solutions: Mapping[str, str]
+    solutions: Mapping[str, str] | None
 
 
 def text(links: Links, entries: Mapping[str, Entry], progress: Progress) -> str:
@@ -86,7 +96,8 @@ def text(links: Links, entries: Mapping[str, Entry], progress: Progress) -> str:
     parts += ["Electives, in any order:\n", _table(electives, rows, entries)] if electives else []
     stored = f"Your progress is kept in `{progress.path}`." if progress.kept() else " ".join(progress.notices)
     on_progress = f"{stored} {THIS_PAGE}"
-    return "\n".join([*parts, AROUND.format(kept=on_progress)])
+    said = NO_SOLUTIONS if links.solutions is None else SOLUTIONS
+    return "\n".join([*parts, AROUND.format(kept=on_progress, solutions=said)])
 
 
 def _next(core: list[str], named: dict[str, list[str]], entries: Mapping[str, Entry], progress: Progress) -> str:
@@ -124,7 +135,10 @@ def _row(number: str, names: list[str], links: Links, spec: Entry | None, progre
     finished = done_so_far(spec, progress) if spec else {}
     begun = "started" if attempted(number, progress) else "not started"
     progress_text = in_words(spec, finished) if any(finished.values()) else begun if spec else ""
-    solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
+    if links.solutions is None:
+        solutions = "not in this copy"
+    else:
+        solutions = _link("open", links.solutions[number]) if number in links.solutions else "after your first answer"
     return f"| {number} | {lab} | {spec.minutes if spec else ''} | {progress_text} | {solutions} |"
 
 

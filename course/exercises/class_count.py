@@ -125,22 +125,22 @@ def _lab(number: str, lab: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part, check in (("predictions", _given), ("quiz", _given), ("tasks", _state), ("exercises", _exercise)):
         entries = _mapping(lab, f"lab {number}").get(part, {})
-        if len(_mapping(entries, f"lab {number}, {part},")) > 1_000:
+        if len(_mapping(entries, f"lab {number}, {part}")) > 1_000:
             raise ValueError(f"has {len(entries):,} {part} in lab {number}: it was changed")
-        out[part] = {_id(id, part): check(entry, f"lab {number}, {id},") for id, entry in entries.items()}
+        out[part] = {_id(id, part): check(entry, f"lab {number}, {id}") for id, entry in entries.items()}
     return {**out, "design": lab["design"]} if "design" in lab else out
 
 
 def _given(entry: Any, where: str) -> dict[str, str]:
     given = {key: _mapping(entry, where).get(key) for key in ("first", "last")}
     if not all(isinstance(letter, str) and letter in LETTER for letter in given.values()):
-        raise ValueError(f"{where} has an answer that is no letter")
+        raise ValueError(f"has an answer that is no letter ({where})")
     return {key: str(letter) for key, letter in given.items()}
 
 
 def _state(entry: Any, where: str) -> str:
     if entry not in ("done", "shown"):
-        raise ValueError(f"{where} is neither done nor shown")
+        raise ValueError(f"has a task that is neither done nor shown ({where})")
     return str(entry)
 
 
@@ -149,15 +149,15 @@ def _exercise(entry: Any, where: str) -> dict[str, Any]:
     tries, wrong = found.get("tries"), _mapping(found.get("wrong", {}), where)
     states = [found.get(name) for name in ("done", "shown")]
     if not _whole(tries) or not all(isinstance(state, bool) for state in states):
-        raise ValueError(f"{where} has no number of answers, or does not say whether it is done")
+        raise ValueError(f"does not say how often an exercise was answered, or whether it is done ({where})")
     if not all(_kind(kind) and _whole(number, 1) for kind, number in wrong.items()) or sum(wrong.values()) > tries:
-        raise ValueError(f"{where} has wrong answers that are more than its answers, or are no number")
+        raise ValueError(f"has more wrong answers than answers, or some that are no number ({where})")
     return {"tries": tries, "done": states[0], "shown": states[1], "wrong": dict(wrong)}
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{where} is no table")
+        raise ValueError(f"lacks a table where there should be one ({where})")
     return value
 
 

@@ -25,7 +25,7 @@ def four_graphs(
     for panel, (title, value) in enumerate(panels, start=1):
         left, upper = panel % 2 == 1, panel <= 2
         data += [line(found.at, value(found), colour, name, panel) for name, colour, found in runs]
-        most = room * max(float(np.max(value(found))) for *_, found in runs)
+        most = room * max(float(np.max(value(found))) for *_, found in runs) or 1.0
         notes.append(heading(panel, title))
         axes[axis("xaxis", panel)] = {
             "anchor": axis("y", panel), "domain": list(LEFT if left else RIGHT), "range": [0, end],

@@ -48,8 +48,11 @@ def figure(id: str, seed: int = 0, *, height: int = 400) -> go.Figure:
     )
     runs = (("before", "wasted", found[0]), ("after the repair", "waiting", found[1]))
     data, notes, axes = four_graphs(panels, runs, min(float(one.at[-1]) for one in found), room=1.15)
-    for name, colour, one in runs:
-        place = len(one.at) // 3
-        notes.append(note(float(one.at[place]), float(one.running[place]), name, colour, yshift=14))
+    for after in data[1::2]:
+        after["line"]["dash"] = "dash"  # so that the other is seen where both are the same
+    above = {"xref": "x domain", "yref": "y domain", "yanchor": "bottom"}
+    # Beside the heading of the first panel, where no line can run through them.
+    notes += [note(place, 1, f"<b>{name}</b>", colour, "right", **above)
+              for place, (name, colour, _) in zip((0.6, 1.0), runs, strict=True)]  # fmt: skip
     layout: Part = {"template": theme.TEMPLATE, "height": height, "margin": MARGIN} | axes
     return theme.plain_figure(data, layout | {"annotations": notes})

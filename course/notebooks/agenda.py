@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import yaml
 from course.exercises import minutes
 from course.exercises.spec import LabSpec
 from course.lessons import available, load
+from course.notebooks.source import HEADINGS
 
 WHOLE = "whole"
 
@@ -49,6 +49,39 @@ def parts(name: str) -> Iterator[tuple[str, str, int]]:
     yield f"{now:%H:%M}", "end", 0
 
 
+def checkpoints(name: str) -> Iterator[tuple[int, str, str, str]]:
+    """Of an agenda (minute, clock time, lab and section, what everybody has by then), in order."""
+    first, *rest = plan()["agendas"][name]
+    begun, minute, told = datetime.strptime(first["start"], "%H:%M"), 0, plan()["sections"]
+    for part in rest:
+        if isinstance(part, dict):
+            minute += int(*part.values())
+            continue
+        lab, _, section = part.partition(" ")
+        counted = minutes.read(lab)["core"]["sections"]
+        for one, until in _ends(counted, plan()["halts"]) if section == WHOLE else [(section, needed(lab, section))]:
+            at = minute + until
+            yield at, f"{begun + timedelta(minutes=at):%H:%M}", f"Lab {lab}: {one}", told[one]["checkpoint"]
+        minute += needed(lab, section)
+
+
+def _ends(counted: dict[str, float], wanted: list[str]) -> Iterator[tuple[str, int]]:
+    """Sections of a whole lab and the minute of the lab at which each ends, with slack, rounded up."""
+    so_far = 0.0
+    for section in (one for one in HEADINGS if one in counted):
+        so_far += counted[section]
+        if section in wanted:
+            yield section, ceil(round(so_far * (1 + plan()["slack"]), 6))
+
+
+def _cuts(name: str) -> Iterator[str]:
+    saved = 0
+    for place, part in enumerate(plan()["cuts"][name], 1):
+        lab, _, section = part.partition(" ")
+        saved += needed(lab, section)
+        yield f"{place}. Lab {lab}: {section}, {needed(lab, section)} minutes ({saved} so far)"
+
+
 def agendas() -> str:
     """docs/instructor/agendas.md."""
     lines = [
@@ -61,14 +94,12 @@ def agendas() -> str:
         rows = list(parts(name))
         lines += ["", f"## {name}", "", "| from | what | minutes |", "|---|---|--:|"]
         lines += [f"| {clock} | {what} | {took or ''} |" for clock, what, took in rows]
-        lines += ["", f"{sum(took for *_, took in rows)} minutes, with breaks."]
+        lines += ["", f"{sum(took for *_, took in rows)} minutes, with breaks.", "", "Checkpoints:", ""]
+        lines += [f"- by minute {at} ({clock}), {where}: {said}" for at, clock, where, said in checkpoints(name)]
+        lines += ["", "Where you are later than that, cut in this order:", "", *_cuts(name)]
     told = plan()["sections"].items()
     lines += ["", "## In each section", "", "| section | say | checkpoint | cut first |", "|---|---|---|---|"]
     lines += [f"| {name} | {one['say']} | {one['checkpoint']} | {one['cut']} |" for name, one in told]
-    first = list(parts("90 minutes, one lab"))
-    by = {what.partition(": ")[2]: clock for (_, what, _), (clock, *_) in pairwise(first)}
-    lines += ["", "Checkpoints of the 90 minutes, by the clock:", ""]
-    lines += [f"- by {by[name]}: {one['checkpoint']}" for name, one in told if name in by]
     return "\n".join(lines) + "\n"
 
 

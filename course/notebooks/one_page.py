@@ -73,7 +73,17 @@ def page() -> str:
     return text
 
 
-if __name__ == "__main__":
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "lab04.html")
-    files.write_new(target, page().encode())
+def main(arguments: list[str]) -> int:
+    """Write the page into a new file; 0, or 1 with a sentence."""
+    target = Path(arguments[0] if arguments else "lab04.html")
+    try:
+        files.write_new(target, page().encode())
+    except (OSError, ValueError) as error:
+        print(f"{target} cannot be written: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+        return 1
     print(f"{target}: {target.stat().st_size / 1e3:,.0f} kB, needs no network")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

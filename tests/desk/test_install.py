@@ -139,6 +139,13 @@ def test_a_damaged_lock_is_a_sentence(folder: Path, made: list[str]) -> None:
 # The bundle
 
 
+def download(command, **_):
+    """In place of pip: one package."""
+    Path(command[-1], "numpy-2.whl").write_text("wheel")
+    assert "--require-hashes" in command
+    return subprocess.CompletedProcess(command, 0, "", "")
+
+
 def test_a_bundle_holds_the_project_and_its_packages_and_nothing_of_a_learners(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,11 +162,6 @@ def test_a_bundle_holds_the_project_and_its_packages_and_nothing_of_a_learners(
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
 
-    def download(command, **_):
-        Path(command[-1], "numpy-2.whl").write_text("wheel")
-        assert "--require-hashes" in command
-        return subprocess.CompletedProcess(command, 0, "", "")
-
     monkeypatch.setattr(bundle.subprocess, "run", download)
     made = bundle.bundle(folder, folder / "dist")
     with tarfile.open(made) as archive:
@@ -167,6 +169,36 @@ def test_a_bundle_holds_the_project_and_its_packages_and_nothing_of_a_learners(
     project = {"requirements.lock", "pyproject.toml", "course/a.py", "labs/03.ipynb", ".ci/run"}
     assert names == {*project, "wheels/numpy-2.whl"}
     assert made.name.startswith(f"llm-batching-course-py{sys.version_info[0]}{sys.version_info[1]}-")
+
+
+NOT_FOR_LEARNERS = ("solutions/03.py", "docs/instructor/forms.md", "tests/test_a.py")
+
+
+def test_a_bundle_for_learners_has_no_solutions_and_can_be_installed(
+    root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel's build asks for every folder that pyproject.toml names; the bundle with solutions has all files."""
+    for name in (*NOT_FOR_LEARNERS, "docs/glossary.md", "kernels/a.cu", "labs/03.ipynb", "course/__init__.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    for name in ("README.md", "LICENSE", "course/desk/lab_settings/server.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, folder / name)
+    with monkeypatch.context() as patched:
+        patched.setattr(bundle.subprocess, "run", download)
+        both = [bundle.bundle(folder, folder / "dist", solutions=solutions) for solutions in (False, True)]
+    held = []
+    for made in both:
+        with tarfile.open(made) as archive:
+            archive.extractall(folder / made.stem, filter="data")
+            held.append({name.partition("/")[2] for name in archive.getnames()})
+    assert held[1] - held[0] == set(NOT_FOR_LEARNERS) and held[0] < held[1]
+    assert "with-solutions" in both[1].name and "with-solutions" not in both[0].name
+    for made in both:
+        code = "from hatchling.build import build_editable; print(build_editable('.'))"
+        unpacked = folder / made.stem / "llm-batching-course"
+        done = subprocess.run([sys.executable, "-c", code], cwd=unpacked, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout.startswith("llm_batching_course-"), done.stderr
 
 
 def test_a_package_that_cannot_be_fetched_makes_no_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

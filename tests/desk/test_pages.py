@@ -12,6 +12,7 @@ from course.desk import pages, start_page
 from course.desk.catalogue import CORE, ELECTIVES, Entry, Item, catalogue, in_order
 from course.desk.copies import WorkspaceError
 from course.exercises.progress import Progress
+from tests.helpers.places import ROOT
 
 NAME = "03_littles_law.ipynb"
 
@@ -227,3 +228,20 @@ def test_every_name_taken_is_a_sentence(labs: Path, tmp_path: Path) -> None:
         (tmp_path / "mine" / f"START{number}.md").write_text("mine")
     with pytest.raises(WorkspaceError, match="every name for this page is taken: delete some of the old pages"):
         pages.write_pages(labs, tmp_path / "mine")
+
+
+def test_a_course_that_came_without_solutions_says_so_and_complains_of_nothing(
+    labs: Path, tmp_path: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what `make bundle` makes for learners: there is no such folder, beside the labs or with the course."""
+    for path in (tmp_path / "solutions").iterdir():
+        path.unlink()
+    (tmp_path / "solutions").rmdir()
+    monkeypatch.setattr(
+        pages, "part_of_the_course", lambda name: ROOT / name if name != "solutions" else tmp_path / name
+    )
+    tried(progress, True)
+    start, remarks = pages.write_pages(labs, tmp_path / "mine")
+    text = start.read_text()
+    assert remarks == [] and text.count("not in this copy") == 2 and "came without solutions" in text
+    assert "after your first answer" not in text and not (tmp_path / "mine" / "solutions").exists()

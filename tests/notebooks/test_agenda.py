@@ -47,6 +47,51 @@ def test_nothing_gets_less_than_was_counted(name: str) -> None:
             assert least <= took <= 1.3 * least + 2, what
 
 
+CHECKPOINT = re.compile(r"^- by minute (\d+) \((\d\d):(\d\d)\), Lab (\d\d): (.+?): (.+)$", re.MULTILINE)
+CUT = re.compile(r"^(\d)\. Lab (\d\d): (.+), (\d+) minutes \((\d+) so far\)$", re.MULTILINE)
+
+
+def sections_of(lab: str) -> dict[str, float]:
+    return json.loads((ROOT / f"course/lessons/lab{lab}/counted.json").read_text())["core"]["sections"]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_checkpoints_stand_where_the_minutes_before_them_add_up(name: str) -> None:
+    """Added up again from the rows of the page and the counted minutes of the sections."""
+    rows = page(name)
+    text = (ROOT / "docs/instructor/agendas.md").read_text().split(f"## {name}\n")[1].split("\n## ")[0]
+    found = [(int(at), 60 * int(h) + int(m), lab, section) for at, h, m, lab, section, _ in CHECKPOINT.findall(text)]
+    asked = [what for _, what, _ in rows if what.startswith("Lab ")]
+    assert {lab for *_, lab, _ in found} == {what[4:6] for what in asked} and len(found) >= 8
+    for at, clock, lab, section in found:
+        assert clock == rows[0][0] + at
+        begins, what, took = next(
+            row for row in rows if row[1] in (f"Lab {lab}: {section}",) or row[1].startswith(f"Lab {lab}, ")
+        )
+        if what.startswith(f"Lab {lab}: "):
+            assert clock == begins + took
+            continue
+        (notebook,) = (ROOT / "labs").glob(f"{lab}_*.ipynb")
+        headings = re.findall(r'"## ([^"\\]+)', notebook.read_text())  # in the order of the lab itself
+        names = [one for one in headings if one in sections_of(lab)]
+        assert len(names) == len(set(names)) == len(sections_of(lab))
+        counted = sum(sections_of(lab)[one] for one in names[: names.index(section) + 1])
+        assert counted <= clock - begins <= 1.15 * counted + 1 and clock - begins <= took
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_is_cut_first_is_in_the_agenda_and_saves_what_it_says(name: str) -> None:
+    text = (ROOT / "docs/instructor/agendas.md").read_text().split(f"## {name}\n")[1].split("\n## ")[0]
+    cuts, so_far = CUT.findall(text), 0
+    assert len(cuts) >= 3 and [int(place) for place, *_ in cuts] == list(range(1, len(cuts) + 1))
+    rows = [what for _, what, _ in page(name)]
+    for _, lab, section, took, saved in cuts:
+        assert f"Lab {lab}: {section}" in rows or any(row.startswith(f"Lab {lab}, ") for row in rows)
+        assert sections_of(lab)[section] <= int(took) <= 1.15 * sections_of(lab)[section] + 1
+        so_far += int(took)
+        assert so_far == int(saved)
+
+
 def test_every_agenda_is_tested_and_the_pages_are_new() -> None:
     assert set(agenda.plan()["agendas"]) == set(FITS)
     assert (ROOT / "docs/instructor/agendas.md").read_text() == agenda.agendas()

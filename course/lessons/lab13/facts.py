@@ -54,7 +54,6 @@ def facts() -> dict[str, Any]:
     (k, accept), (k_twin, accept_twin) = ASKED, ASKED_TWIN
     top, least = max(figures.DAY), min(figures.DAY)
     ticket = pays.pays(accept=pays.TICKET_ACCEPT, batch=top)
-    half = pays.served(16, K, tasks.MIXED)
     return {
         **PUBLISHED,
         # Earlier labs, predictions, tasks
@@ -71,7 +70,6 @@ def facts() -> dict[str, Any]:
         "accept": ACCEPT, "draft_1": 1e3 * one.draft, "rows_64": 64 * (K + 1),
         "pays_to": pays.pays_up_to(HEAD, K, ACCEPT),
         "once_to": max(batch for batch in pays.BATCHES if once[batch] >= 1), "once_64": once[64],
-        "fast_ms": 1e3 * half.tpot(0), "slow_ms": 1e3 * half.tpot(1), "alone_ms": 1e3 * half.plain_tpot,
         # Exercises
         "exercise_accept": accept, "expected": expected(accept, k),
         "expected_drafts": expected(accept, k) - 1, "expected_each": 1 + k * accept, "expected_all": k + 1,

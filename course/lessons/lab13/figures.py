@@ -86,6 +86,47 @@ def pays_off(found: Pays, *, height: int = 300) -> go.Figure:
     )  # fmt: skip
 
 
+LEFT = (5, 1, 3)
+"""Tokens that leave a sequence with three steps of the figure by hand: all drafts accepted, none, two."""
+
+
+def three_steps(alone: Pays, many: Pays, *, height: int = 190) -> go.Figure:
+    """Three steps with drafts beside steps without, alone and in a batch: how long each takes, and what leaves."""
+    data: list[Part] = []
+    for panel, found in ((1, alone), (2, many)):
+        cycle = found.draft + found.verification
+        for row, length, before, tokens in (
+            (1, found.plain, 0.0, [1] * int(len(LEFT) * cycle / found.plain)),
+            (0, found.verification, found.draft, LEFT),
+        ):
+            starts = [step * (before + length) for step in range(len(tokens))]
+            data += [_box(row, start, before, "drafting", "", panel) for start in starts if before]
+            data += [
+                _box(row, start + before, length, "the model's step", f"{leaves}", panel)
+                for start, leaves in zip(starts, tokens, strict=True)
+            ]
+    axes = [
+        (
+            {"title": {"text": "time [ms]"}, "range": [0, 3.2e3 * (found.draft + found.verification)]},
+            {"range": [-0.5, 1.5], "tickvals": [0, 1], "ticktext": [f"{found.k} drafts", "without"], "ticks": ""},
+        )
+        for found in (alone, many)
+    ]
+    return parts.pair(
+        data, *axes, height, columns=((0.0, 0.44), (0.58, 1.0)), barmode="overlay",
+        annotations=[parts.heading(1, f"alone: {_key()}"), parts.heading(2, f"with {many.batch} sequences")],
+    )  # fmt: skip
+
+
+def _box(row: int, start: float, seconds: float, name: str, text: str, panel: int) -> Part:
+    return {
+        "type": "bar", "orientation": "h", "name": name, "y": [row], "x": theme.round_digits([1e3 * seconds]),
+        "base": theme.round_digits([1e3 * start]), "width": 0.6, "text": [text], "textposition": "inside",
+        "insidetextanchor": "middle", "textangle": 0,
+        "marker": {"color": theme.COLOURS[FILL[name]], "line": {"width": 1, "color": theme.PAPER}},
+    } | parts.place(panel)  # fmt: skip
+
+
 def shared_steps(found: Served, *, height: int = 300) -> go.Figure:
     """The TPOT of each request, from the fastest to the slowest, beside that without drafts."""
     values, plain = 1e3 * pays.tpots(found.run), 1e3 * found.plain_tpot

@@ -11,7 +11,7 @@ from course.lessons.lab13.decision import page
 from course.lessons.lab13.spoken import measured_table
 
 __all__ = [
-    "measured_table", "page", "pays_off", "shared_steps", "ticket_graphs", "with_drafts",
+    "measured_table", "page", "pays_off", "shared_steps", "three_steps", "ticket_graphs", "with_drafts",
 ]  # fmt: skip
 
 
@@ -68,6 +68,11 @@ def with_drafts() -> Explorer:
         badge="measured: the language model computes here",
         beside=True,
     )
+
+
+def three_steps() -> go.Figure:
+    """What three steps with drafts take and give, alone and with others."""
+    return figures.three_steps(pays.pays(), pays.pays(batch=tasks.SHARED))
 
 
 def ticket_graphs() -> go.Figure:

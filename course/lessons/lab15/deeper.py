@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ ORDERS = (promises.TARGET, URGENT, promises.BOTH, promises.FLAG, URGENT_FLAG, LA
 
 def engine(name: str, slots: int) -> Policy:
     """A policy by its name. A small budget has as many slots at most."""
-    few, target = min(slots, SMALL), {"step_time": STEP, "target": TPOT}
+    few, target = min(slots, SMALL), dict[str, Any](step_time=STEP, target=TPOT)
     made: dict[str, Callable[[], Policy]] = {
         promises.DEFAULTS: lambda: Continuous(slots, BUDGET),
         promises.EARLIEST: lambda: EarliestDeadline(slots, BUDGET),

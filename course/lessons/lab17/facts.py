@@ -9,12 +9,13 @@ import numpy as np
 
 from course import policies
 from course.engine.serving import serve
-from course.lessons.lab17 import by_hand, decision, gate, silence, tenants, throttled, turns
+from course.lessons.lab17 import by_hand, decision, gate, silence, tasks, tenants, throttled, turns
 from course.lessons.lab17.tenants import (
     ANSWER,
     BUDGET,
     BURST,
     CALM,
+    FAIR,
     IN_ORDER,
     NOISY_PROMPT,
     ORDERS,
@@ -41,7 +42,18 @@ GIVEN = (QUIET_PROMPT, NOISY_PROMPT, ANSWER, SLOTS, BURST, FEW, throttled.NOW * 
 
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
-    return _story() | _explain() | _exercises() | _ticket_and_quiz()
+    return _story() | _explain() | _exercises() | _ticket_and_quiz() | _tasks()
+
+
+def _tasks() -> dict[str, Any]:
+    """Those of tasks that ask why, as the tables of the explorers show them."""
+    who, limits = (
+        tasks.who({"noisy": STORM, "ageing": 0}, served(STORM, FAIR)),
+        tasks.limits({"slots": FEW, "gateway": tasks.NONE}, served(slots=FEW)),
+    )
+    return {"storm_tpot": who["tpot"], "calm_tpot": who["calm_tpot"]} | {
+        name: limits[name] for name in ("few_ttft", "many_ttft")
+    }
 
 
 def storm(order: str, **settings: float) -> Outcome:

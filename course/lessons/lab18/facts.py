@@ -43,7 +43,7 @@ def facts() -> dict[str, Any]:
                   f"{name}_held": sum(value > 0 for value in other)}  # fmt: skip
     seen = service.day()
     small = [score(own.SMALL, service.day(service.BEFORE), policy) for policy in (None, own.ordered(keeping.order))]
-    return found | _questions() | {
+    return found | _questions() | _tasks() | {
         "vllm": engine_defaults.VERSION, "need": service.NEED, "runs": RUNS, "days": len(service.UNSEEN),
         "requests": len(seen), "seconds": service.SECONDS, "default_cards": default.replicas,
         "other_same": search.tried(TUNED), "other_three": search.tried(TUNED) / service.MORE,
@@ -58,6 +58,16 @@ def facts() -> dict[str, Any]:
         "order_before": small[0].share[service.CHAT], "order_after": small[1].share[service.CHAT],
         "order_docs": small[1].share[service.DOCS],
     }  # fmt: skip
+
+
+def _tasks() -> dict[str, Any]:
+    """Those of tasks that ask why, as the tables of the explorers show them."""
+    drafts, cap = {**tasks.FLEET, "drafts": 2, "kv": "fp8"}, {"cap": 512, "slots": 64, "routing": "cache_aware"}
+    fast = tasks.of_fleet(drafts, tasks.fleet(**drafts))
+    uncached = tasks.of_flags({**cap, "cached": False}, tasks.flags(**cap, cached=False))
+    return {"fast_tpot": fast["tpot"], "start_tpot": fast["start_tpot"], "fast_ttft": fast["ttft"],
+            "start_ttft": fast["start_ttft"], "uncached_ttft": uncached["ttft"],
+            "cached_ttft": uncached["cached_ttft"]}  # fmt: skip
 
 
 def _questions() -> dict[str, Any]:
