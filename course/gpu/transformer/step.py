@@ -79,8 +79,13 @@ class Step:
         self._make_inputs(listed)
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
-        made = forms.fused if self.form == "fused" else forms.library
-        self.launches, self._logits = made(self, self._decode_attention if self.form == "fused" else self._attention)
+        there = self.inputs.there
+        self.launches: list[Launch]
+        if self.form == "fused":
+            self.launches, self._logits = forms.fused(llama, there, self.tokens, self._decode_attention)
+        else:
+            last = self.ends if self.chunk_tokens else None
+            self.launches, self._logits = forms.library(llama, there, self.tokens, self._attention, last)
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """How attention of these chunks and of decodes of these lengths is cut up."""
