@@ -55,6 +55,7 @@ def text(name: str) -> str:
 
 ATTENTION = ("attention_parts.h", "attention_walk.h", "attention_tensor.h")
 BUILT_ON = {
+    "decode_bell": ("decode_step.cu",),
     "decode_loop": ("decode_step.cu",),
     "decode_attention": ATTENTION,
     "skinny_gemm": ("finish.h",),
