@@ -33,6 +33,20 @@ def test_more_drafts_sequences_and_context_take_longer():
         assert times == sorted(times)
 
 
+def test_keys_and_values_that_are_read_once_make_drafts_of_many_sequences_cheaper():
+    """Of a few sequences drafts cost next to nothing either way, and seven of one even more than before."""
+    once, step = verify("h200-llama3-8b-verify"), recorded("h200-llama3-8b-verify")
+    for sequences in (16, 32, 64, 128, 256):
+        for drafts in (1, 2, 4, 7):
+            assert once.seconds(sequences, drafts, 1_024) < H200.seconds(sequences, drafts, 1_024)
+            assert once.seconds(sequences, drafts, 4_096) < H200.seconds(sequences, drafts, 4_096)
+    for sequences, drafts in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1)):  # the goal of 1.04
+        plain = step(Step(sequences, 1_024 * sequences, ()))
+        assert once.seconds(sequences, drafts, 1_024) < 1.04 * plain
+    # 64 with a draft, 1.10. And never less than a step of decodes.
+    assert 1 < once.seconds(64, 1, 1_024) / step(Step(64, 64 * 1_024, ())) < 1.10
+
+
 def test_beyond_the_recording_it_is_refused():
     for ask, message in [
         ((257, 1, 1_024), "sequences must be a whole number from 1 to 256"),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from course.gpu.ops import gather, packing, product, rms_norm, rope_append, silu, skinny_gemm, split_gemm
 from course.gpu.ops.queue import Launch
 from course.gpu.transformer.llama import Llama
 
+Attend = Callable[..., Launch]
 
-def fused(llama: Llama, there: dict[str, Any], rows: int, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]:
+
+def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> tuple[list[Launch], Any]:
     """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention; the logits.
 
-    there: the step's inputs on the device, by name. rows: its tokens.
-    attend: a function of (layer, queries, output) and what else `DecodeAttention.prepare` is told.
+    there: the inputs on the device. rows: tokens. attend: makes the attention of a layer, a function of (layer,
+    queries, output) and what else `DecodeAttention.prepare` is told.
     """
     shape, queue = llama.shape, llama.queue
     groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
@@ -44,12 +46,11 @@ def fused(llama: Llama, there: dict[str, Any], rows: int, attend: Callable[..., 
 
 
 def library(
-    llama: Llama, there: dict[str, Any], rows: int, attend: Callable[..., Launch], ends: int, chunks: bool
+    llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend, ends: int | None = None
 ) -> tuple[list[Launch], Any]:
-    """Nine launches a layer, and the logits.
+    """Nine launches a layer, and the logits. there, rows, attend: as in `fused`.
 
-    there, rows: see `fused`. attend: a function of (layer, queries, output). ends: how many sequences want logits;
-    chunks: of some of them the last token alone.
+    ends: how many rows get logits, those that the input of this name lists; None: all of them.
     """
     shape, queue, kind, weights = llama.shape, llama.queue, llama.kind, llama.weights
     how: dict[str, Any] = {"kind": llama.kind, "chained": True}
@@ -57,7 +58,7 @@ def library(
     qkv = llama.room("qkv", rows, shape.qkv_rows)
     q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
     gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
-    logits = llama.room("logits", ends, shape.vocabulary)
+    logits = llama.room("logits", ends or rows, shape.vocabulary)
     launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
     for i in range(shape.layers):
         norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
@@ -75,13 +76,13 @@ def library(
             silu.prepare(queue, gate_up, inner, **how),
             product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
         ]  # fmt: skip
-    last, normed_ends = (llama.room(name, ends, shape.hidden) for name in ("ends", "normed_ends"))
-    if chunks:  # of a chunk only the last token's logits are wanted
+    last, normed_last = (llama.room(name, ends or rows, shape.hidden) for name in ("ends", "normed_ends"))
+    if ends:  # of a chunk only the last token's logits are wanted
         launches.append(gather.prepare(queue, x, there["ends"], last, **how))
     else:
         last = x
     launches += [
-        rms_norm.prepare(queue, last, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
-        product.prepare(queue, normed_ends, weights.head, logits, kind=kind),
+        rms_norm.prepare(queue, last, weights.arrays["norm"], normed_last, epsilon=shape.epsilon, **how),
+        product.prepare(queue, normed_last, weights.head, logits, kind=kind),
     ]
     return launches, logits
