@@ -85,7 +85,17 @@ def paged_attention(seed: int = 0) -> Numbers:
         "ratio": paged / reserved,
         "ratio to reservations of the true length": paged / oracle,
         "of a reservation in use": share,
+        "of blocks empty": empty_places(load),
     }
+
+
+def empty_places(load: Workload, block_size: int = 16) -> float:
+    """Share of the places in blocks that hold no token, over all steps of all answers."""
+    empty = places = 0
+    for prompt, output in zip(load.prompt_tokens.tolist(), load.output_tokens.tolist(), strict=True):
+        held = np.arange(prompt, prompt + output)
+        empty, places = empty + int((-held % block_size).sum()), places + int((held + -held % block_size).sum())
+    return empty / places
 
 
 def sarathi(seed: int = 0) -> Numbers:
@@ -187,6 +197,25 @@ def speculation(seed: int = 0) -> Numbers:
     return numbers
 
 
+def shortest_first(seed: int = 0) -> Numbers:
+    """Mean E2E a token, first come first served over shortest guessed answer first, in one burst."""
+    load = Workload.fixed(
+        num_requests=2_000, prompt_tokens=lengths.lognormal(161, 1.0, 4, 1024),
+        output_tokens=lengths.lognormal(338, 1.0, 4, 1024), interval=0, seed=seed,
+    )  # fmt: skip
+
+    def latency(policy: policies.Policy, noise: str, **settings: float) -> float:
+        run = serve(load.with_guesses(noise, **settings), policy, H100, POOL)
+        return float(np.mean(run.e2e / load.output_tokens))
+
+    in_order, shortest = policies.Continuous(256, 2048), policies.ShortestFirst(256, 2048, by="guess")
+    before = latency(in_order, "exact")
+    return {
+        "exact guesses": before / latency(shortest, "exact"),
+        "guesses with an error of 1": before / latency(shortest, "lognormal", error=1.0),
+    }
+
+
 def mixing(seed: int = 0) -> Numbers:
     """Requests/s of 2,000 requests at once: prompts and decodes in one step, apart, and whole batches."""
     rng = np.random.default_rng(seed)
@@ -231,7 +260,18 @@ def distserve(seed: int = 0) -> Numbers:
 
 CLAIMS: dict[str, Callable[..., Numbers]] = {
     one.__name__: one
-    for one in (orca, paged_attention, sarathi, splitfuse, radix_attention, vtc, speculation, mixing, distserve)
+    for one in (
+        orca,
+        paged_attention,
+        sarathi,
+        splitfuse,
+        radix_attention,
+        vtc,
+        speculation,
+        shortest_first,
+        mixing,
+        distserve,
+    )
 }
 
 
