@@ -5,6 +5,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, ORDER, TERM, Mutant
 TESTS = (
     "tests/engine/test_prefix_caching.py",
     "tests/engine/test_prefixes_at_random.py",
+    "tests/engine/test_shared_drafts.py",
     "tests/engine/test_vllm.py",
     "tests/calibration/test_vllm_live.py",
 )
