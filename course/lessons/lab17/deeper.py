@@ -1,7 +1,8 @@
 """What lab 17 leaves out: who pays for the shortest answer first, a predictor that errs, a cap, and Retry-After."""
 
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +55,9 @@ def routed(name: str) -> tenants.Outcome:
     """The storm on two engines behind this route."""
     load = tenants.requests()
     load = replace(load, class_=np.asarray(load.tenant))
-    own = {name: [0] for name in tenants.QUIET} | {tenants.NOISY: [1]}
-    route = {"round robin": RoundRobin, "least loaded": LeastLoaded}.get(name, partial(ByClass, own))()
+    own: dict[Any, list[int]] = {name: [0] for name in tenants.QUIET} | {tenants.NOISY: [1]}
+    routes = {"round robin": RoundRobin(), "least loaded": LeastLoaded()}
+    route: Any = routes.get(name) or ByClass(own)
     engines = [Engine(policies.Continuous(SLOTS, BUDGET), STEP, POOL) for _ in range(2)]
     return tenants.Outcome(Fleet(engines, route).serve(load))
 

@@ -89,7 +89,7 @@ def five_by_hand() -> go.Figure:
 
 def shortest_first() -> Table:
     """Who waits if the shortest answer comes first, with guesses of two kinds and with a cap."""
-    rows = [("", "TTFT, median", "p95", "longest", "E2E, mean", "tokens of who waited longest")]
+    rows: list[tuple[str, ...]] = [("", "TTFT, median", "p95", "longest", "E2E, mean", "tokens of who waited longest")]
     for name in deeper.NAMES:
         run = deeper.one_tenant(name)
         longest = run.workload.output_tokens[run.ttft.argmax()]
