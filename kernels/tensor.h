@@ -78,6 +78,13 @@ DEVICE void mma(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0,
     const bits32 mine[6] = {a0, a1, a2, a3, b0, b1};
     shim::mma(c, mine, low, high, 0);
 }
+DEVICE float low_half(bits32 pair) { return from_fp16((bits16)(pair & 0xffffu)); }
+DEVICE float high_half(bits32 pair) { return from_fp16((bits16)(pair >> 16)); }
+DEVICE bits32 half_pair(float first, float second) { return to_fp16(first) | (bits32)to_fp16(second) << 16; }
+DEVICE void mma_halves(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
+    const bits32 mine[6] = {a0, a1, a2, a3, b0, b1};
+    shim::mma(c, mine, low_half, high_half, 0);
+}
 #elif HAS_MMA
 #if ELEMENT == 0
 #define MMA_TYPE "bf16.bf16"
@@ -89,5 +96,16 @@ DEVICE void mma(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0,
                  ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+// The same of fp16 numbers, whatever the kernel works on, and two numbers as fp16.
+DEVICE void mma_halves(float* c, bits32 a0, bits32 a1, bits32 a2, bits32 a3, bits32 b0, bits32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+DEVICE bits32 half_pair(float first, float second) {
+    bits32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
 }
 #endif

@@ -64,7 +64,7 @@ lab14.two_halves()
 
 # %% [markdown]
 # A step has {{small_sums}} sums of {{small_bytes:,}} bytes, and the words are the same. Here a sum takes hardly any time; between two H200s
-# {{sum_us:.1f}} µs, however few the bytes. There a layer of the 8B took {{layer_one:.0f}} µs on one card, {{layer_half:.0f}} in halves, {{layer_sums:.0f}} with its sums, and {{layer_nccl:.0f}} with NCCL's.
+# {{sum_us:.1f}} µs, however few the bytes. There PyTorch's layer of the 8B took {{layer_one:.0f}} µs on one card, {{layer_half:.0f}} in halves, {{layer_sums:.0f}} with its sums, and {{layer_nccl:.0f}} with NCCL's.
 #
 # A good place for a break.
 #
@@ -123,7 +123,7 @@ lab.check("cost", cost)
 
 # %% [markdown]
 # **2.** Route to the least loaded engine: `waiting` and `running` have a count for each. One that waits counts like {{route_weight}} that run, as in
-# vLLM. Return the number of the engine, of equals the first.
+# vLLM. Return its place in the lists, of equals the first.
 
 
 # %%

@@ -204,7 +204,10 @@ class _Reader:
         )  # fmt: skip
 
     def exercise(self, id: str, node: Node, of: Exercise | None = None) -> Exercise:
-        """An exercise, or the twin of one, which has its title, kind, tolerance and hints unless it gives its own."""
+        """An exercise, or the twin of one: title, kind, tolerance and hint are the same unless it gives its own.
+
+        Not so `plain`: it names the way with the numbers of the exercise, and who is asked the twin has seen that.
+        """
         known = ("title", "probes", "evaluate", "flag", "rtol", "shown", "hint", "plain", "slips", "worked", "mistakes")
         parts = node.fields(*known, "twin", needs=("solution",)) if of is None else node.fields(
             *known, needs=("ask", "solution"))  # fmt: skip
@@ -231,7 +234,7 @@ class _Reader:
         ]
         if of is not None:
             made["question"] = self.text(parts["ask"])
-            for name in ("title", "probes", "evaluate", "rtol", "shown", "hint", "plain"):
+            for name in ("title", "probes", "evaluate", "rtol", "shown", "hint"):
                 made.setdefault(name, getattr(of, name))
             if isinstance(of.solution, dict):  # a choice among the same flags and values
                 own = [made["solution"], *(mistake.answer for mistake in made["mistakes"])]

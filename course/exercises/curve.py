@@ -45,4 +45,4 @@ class Drawing:
     def in_words(self, values: Sequence[float]) -> str:
         """A curve as text: "1 at 1 slot, 7.4 at 128 slots"."""
         pairs = zip(values, self.sketch.columns, strict=True)
-        return ", ".join(f"{self.sketch.words(y)} at {self.sketch.named.format(x=x)}" for y, x in pairs)
+        return ", ".join(f"{self.sketch.words(y)} at {self.sketch.place(x)}" for y, x in pairs)

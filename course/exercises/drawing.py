@@ -76,4 +76,4 @@ def recap(drawing: Drawing, progress: Progress, number: str) -> Card:
 
 
 def _columns(drawing: Drawing) -> str:
-    return ", ".join(drawing.sketch.named.format(x=x) for x in drawing.sketch.columns)
+    return ", ".join(drawing.sketch.place(x) for x in drawing.sketch.columns)

@@ -125,6 +125,11 @@ class Lab:
         before = solutions.entry(self.progress, self.spec.number, id)
         instead = exercise.twin if before.shown and not before.done else None
         verdict = judge(instead or exercise, answer)
+        if before.shown and before.done and exercise.twin and verdict.status == WRONG:
+            # The cell may hold what solved the twin, and the lab was opened again.
+            again_right = judge(exercise.twin, answer)
+            if again_right.status == RIGHT:
+                instead, verdict = exercise.twin, again_right
         if verdict.status == NOT_ATTEMPTED:
             again = [f"In its place: {instead.question}"] if instead else []
             return Card(f"{head}: {verdict.status}.", again + self._notices(), verdict.status)
@@ -245,6 +250,9 @@ class Lab:
                     kind = WORDS[part].removesuffix("s")
                     title = getattr(item, "title", "") or getattr(item, "question", "") or item.text
                     return f"Next: {kind} {item.id} ({title.rstrip('.')})."
+        asked = self.spec.ticket.questions if self.spec.ticket else ()
+        if any(question.right not in self._positions("quiz", question) for question in asked):
+            return 'Next: the ticket of "Break it".'
         return "Everything in this lab is done." if not seen else "Everything in this lab is done or has been shown."
 
     def _unknown(self, kind: str, id: Any, items: Sequence[Any]) -> Card:

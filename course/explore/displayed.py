@@ -70,7 +70,7 @@ class Displayed:
         if explorer.tasks and tasks:
             self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._now)
             parts.insert(1, self.tasks.root)
-        self.root = with_keys(widgets.VBox(parts), list(self.controls.values()))
+        self.root = with_keys(widgets.VBox(parts))
         self.root.add_class("course-explorer")
 
     def _run(self) -> None:

@@ -14,7 +14,9 @@ function speak(box) {
   const text = `${shown.textContent.trim()} ${unit}`.trim();
   if (handle.getAttribute("aria-label") !== label) handle.setAttribute("aria-label", label);
   if (handle.getAttribute("aria-valuetext") !== text) handle.setAttribute("aria-valuetext", text);
-  if (shown.getAttribute("role") !== "textbox") {
+  if (box.classList.contains("course-stops")) {
+    shown.setAttribute("contenteditable", "false"); // ipywidgets does nothing with what is typed there
+  } else if (shown.getAttribute("role") !== "textbox") {
     shown.setAttribute("role", "textbox");
     shown.setAttribute("contenteditable", "true");
     shown.setAttribute("tabindex", "0");
@@ -22,27 +24,11 @@ function speak(box) {
   }
 }
 
-// Sliders of stops have no field of their own: a number typed into the readout goes to the nearest stop.
-function typed(model, shown) {
-  const number = parseFloat(shown.textContent.replaceAll(",", ""));
-  const stops = model.get("_options_labels").map((text) => parseFloat(text.replaceAll(",", "")));
-  let best = model.get("index");
-  if (Number.isFinite(number)) {
-    const far = stops.map((stop) => Math.abs(stop - number));
-    best = far.indexOf(Math.min(...far));
-  }
-  shown.textContent = model.get("_options_labels")[best];
-  if (best !== model.get("index")) {
-    model.set("index", best);
-    model.save_changes();
-  }
-}
-
-function render({ model, el }) {
+function render({ el }) {
   el.style.display = "none";
   let root = null;
   const here = () => (root = root || el.closest(".course-keys"));
-  const boxes = () => [...(here()?.querySelectorAll(".jupyter-widgets.widget-slider, .jupyter-widgets.widget-inline-hbox") ?? [])]
+  const boxes = () => [...(here()?.querySelectorAll(".widget-slider") ?? [])]
     .filter((box) => box.querySelector("[role=slider]"));
 
   const pressed = (event) => {
@@ -56,14 +42,6 @@ function render({ model, el }) {
     }
   };
   const label = () => boxes().forEach(speak);
-  const left = async (event) => {
-    const shown = event.target.closest?.(".widget-readout");
-    if (!shown || !here()?.contains(shown)) return;
-    const position = boxes().findIndex((box) => box.contains(shown));
-    const id = model.get("sliders")[position];
-    const slider = id && (await model.widget_manager.get_model(id));
-    if (slider?.get("_options_labels")) typed(slider, shown);
-  };
   const watch = new MutationObserver(label);
   const begin = () => {
     label();
@@ -74,14 +52,12 @@ function render({ model, el }) {
   };
   window.addEventListener("keydown", pressed, true);
   document.addEventListener("focusin", label);
-  document.addEventListener("focusout", left);
   const later = setTimeout(begin, 1000);
   return () => {
     clearTimeout(later);
     watch.disconnect();
     window.removeEventListener("keydown", pressed, true);
     document.removeEventListener("focusin", label);
-    document.removeEventListener("focusout", left);
   };
 }
 

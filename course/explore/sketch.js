@@ -44,7 +44,7 @@ async function render({ model, el }) {
   let hidden = false;
   let width = 0;
   let [across, up] = [null, null];
-  const wide = () => Math.max(320, Math.min(900, root.clientWidth));
+  const wide = () => Math.max(320, Math.min(900, root.clientWidth) - 8); // without the padding of sketch.css
 
   function line(points, settings) {
     const d = points.map(([a, b], i) => `${i ? "L" : "M"}${across.to(a).toFixed(1)},${up.to(b).toFixed(1)}`).join("");

@@ -7,6 +7,7 @@ when a drawing is committed, and never before.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,6 +129,10 @@ class Sketch:
                 return self.y.between(ya, yb, share)
         return self.points[-1][1]
 
+    def place(self, column: float) -> str:
+        """Return a column in words: "1 slot", "8 slots", "1 request/s"."""
+        return re.sub(r"^1 ([a-z]{3,})s(/s)?$", r"1 \1\2", self.named.format(x=column))
+
     def words(self, y: float) -> str:
         """A value as sentences have it, to three digits."""
         return self.value.format(y=f"{float(f'{y:.3g}'):,.10g}")
@@ -152,9 +157,7 @@ class Sketch:
 
     def _sentence(self, drawn: Sequence[float], worst: int, close: bool) -> str:
         mine, right = drawn[worst], self.true[worst]
-        there = f"At {self.named.format(x=self.columns[worst])} you drew {self.words(mine)}; it is " + (
-            f"{self.words(right)}."
-        )
+        there = f"At {self.place(self.columns[worst])} you drew {self.words(mine)}; it is " + (f"{self.words(right)}.")
         if close:
             return f"Close all along. The largest gap: {there[0].lower()}{there[1:]}"
         if self.y.log or min(mine, right) > 0.1 * self.y.high:

@@ -55,7 +55,7 @@ class SketchForm:
     def text(self) -> str:
         """The question and its axes, the same whatever was drawn; never the answer."""
         x, y = self.sketch.x, self.sketch.y
-        given = [f"{self.sketch.words(value)} at {self.sketch.named.format(x=column)}"
+        given = [f"{self.sketch.words(value)} at {self.sketch.place(column)}"
                  for column, value in self.sketch.given.items()]  # fmt: skip
         columns = ", ".join(f"{column:g}" for column in self.sketch.columns)
         return "\n".join(
@@ -85,7 +85,7 @@ class SketchForm:
             axes={
                 "question": self.question, "x": _axis(sketch.x), "y": _axis(sketch.y), "columns": list(sketch.columns),
                 "given": [sketch.given.get(column) for column in sketch.columns],
-                "named": [sketch.named.format(x=column) for column in sketch.columns],
+                "named": [sketch.place(column) for column in sketch.columns],
             },
             drawn=self._drawn(),
         )  # fmt: skip

@@ -264,7 +264,7 @@ class Way:
             self._solve(DONE, settings, result)
         else:
             slips = (hint for factor, hint in task.slips if _near(number, right * factor, task.rtol))
-            self._miss(next(slips, f"{_short(text)} is not the value shown here."))
+            self._miss(next(slips, f"{_short(text)} is not the value asked for."))
 
     def chosen(self, position: int) -> None:
         """Judge a chosen option."""

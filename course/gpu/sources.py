@@ -55,10 +55,12 @@ def text(name: str) -> str:
 
 ATTENTION = ("attention_parts.h", "attention_walk.h", "attention_tensor.h")
 BUILT_ON = {
+    "decode_bell": ("decode_step.cu",),
     "decode_loop": ("decode_step.cu",),
     "decode_attention": ATTENTION,
     "skinny_gemm": ("finish.h",),
     "split_gemm": ("finish.h",),
+    "sampling": ("row_share.h",),
     "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""

@@ -110,6 +110,43 @@ def test_a_number_that_cannot_be_typed_is_no_field(lab: LabPage) -> None:
         assert number.text_content() == shown
 
 
+def test_a_typed_number_moves_its_own_slider_and_no_other(lab: LabPage) -> None:
+    """Where a slider of stops, which takes none, stands before one that does."""
+    for explorer in explorers(lab):
+        fields = explorer.root.locator(".course-stops ~ .widget-slider:not(.course-stops)")
+        if not fields.count():
+            continue
+        explorer.settle()
+        controls, handle = explorer.controls(), fields.last.get_by_role("slider")
+        name, low = fields.last.locator("label").last.text_content().strip(), handle.get_attribute("aria-valuemin")
+        others = {one.label: explorer.value(one) for one in controls if one.label != name}
+        fields.last.locator(".widget-readout").click()
+        lab.page.keyboard.press("Control+A")
+        lab.page.keyboard.type(low)
+        lab.page.keyboard.press("Enter")
+        expect(handle).to_have_attribute("aria-valuenow", low)
+        lab.page.wait_for_timeout(SECOND)  # another slider would move a moment later
+        assert {one.label: explorer.value(one) for one in controls if one.label != name} == others
+        expect(handle).to_have_attribute("aria-valuenow", low)
+        explorer.reset()
+
+
+def test_a_slider_of_stops_says_its_number_and_unit(lab: LabPage) -> None:
+    """And not only which of its stops it is at."""
+    for slider in lab.page.locator(".course-explorer .course-stops").all()[:2]:
+        shown = slider.locator(".widget-readout").text_content()
+        slider.get_by_role("slider").focus()
+        said = slider.get_by_role("slider")
+        expect(said).to_have_attribute("aria-valuetext", re.compile(rf"^{re.escape(shown.strip())}( |$)"))
+        expect(said).to_have_attribute("aria-label", slider.locator("label").first.text_content())
+
+
+def test_a_curve_to_draw_is_no_wider_than_its_cell(lab: LabPage) -> None:
+    for sketch in lab.page.locator(".course-sketch:visible").all():
+        show(sketch)
+        assert sketch.evaluate("(sketch) => sketch.scrollWidth - sketch.clientWidth") <= 0
+
+
 def test_every_explorer_fits_on_one_screen(lab: LabPage) -> None:
     """With its tasks, open, missed twice and answered; the notebook has 599 and 779 pixels beside the side bar."""
     found = explorers(lab)

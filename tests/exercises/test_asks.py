@@ -49,6 +49,7 @@ exercises:
       'off': That is a word.
     slips: {per_slot: 8, 0.5: That is half.}
     hint: Think.
+    plain: Divide 30.8 by 8.
     twin: {ask: "And now?", solution: 7, mistakes: {8: No., 9: Nor that.}}
   rule:
     title: Rule
@@ -112,6 +113,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert gain.solution == 3.846 and [m.answer for m in gain.mistakes] == [4, "off"]
     assert (gain.slips[0].factor, gain.slips[1].factor) == (1 / 8, 0.5)
     assert gain.twin.title == "Gain" and gain.twin.rtol == 1e-3 and gain.twin.hint == "Think."
+    assert gain.plain == "Divide 30.8 by 8." and gain.twin.plain == "", "a way with other numbers"
     assert rule.probes == ((1, 2), (3, 4)) and judge(rule, lambda a, b: b + a).status == RIGHT
     assert decision.id == "decision" and judge(decision, {"max_num_seqs": "8"}).status == RIGHT
     # A twin's choices are those of its exercise, but for what is right now.

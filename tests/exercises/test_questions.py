@@ -56,6 +56,17 @@ def html(root) -> str:
     return "\n".join(part.value for part in parts(root, "HTML"))
 
 
+def test_the_ticket_is_named_as_what_comes_next_until_its_questions_are_answered(lab):
+    lab.predict("p99", "c"), lab.predict(TOY.predictions[1].id, "a")
+    for exercise in TOY.exercises:
+        lab.check(exercise.id, exercise.solution)
+    lab.quiz(**{question.id: question.options[0] for question in SPEC.quiz})
+    lab.ticket(cause="a", repair="a")
+    assert lab.where().lines[-1] == 'Next: the ticket of "Break it".'
+    lab.ticket(repair="b")
+    assert lab.where().lines[-1] == "Everything in this lab is done."
+
+
 # Predictions
 
 

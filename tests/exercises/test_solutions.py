@@ -73,6 +73,21 @@ def test_the_twin_is_asked_again_after_a_restart(lab):
     assert later.check("little", 30).status == "right"
 
 
+def test_what_solved_the_twin_is_right_when_the_lab_is_opened_again(lab):
+    miss(lab, 3)
+    lab.solution("little")
+    lab.check("little", 30)
+    later = Lab(SPEC, Progress(lab.progress.path.parent), show=False)
+    assert later.check("little", 30).heading == "Exercise 1 of 3, Little's law, with other numbers: right."
+    assert later.check("little", 12).heading == "Exercise 1 of 3, Little's law: right."
+    assert later.check("little", 29).heading == "Exercise 1 of 3, Little's law: not right yet."
+
+
+def test_who_has_not_solved_the_twin_is_not_told_that_its_answer_is_right(lab):
+    lab.check("little", 12)
+    assert lab.check("little", 30).status == "not right yet"
+
+
 def test_without_a_twin_it_ends_as_shown(lab):
     for _ in range(3):
         lab.check("area", lambda width, height: width)

@@ -23,11 +23,11 @@ def test_a_value_that_is_right(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("31.6", "31.6 is not the value shown here."),
-        ("-30", "-30 is not the value shown here."),
-        ("30 s", "30 s is not the value shown here."),
+        ("31.6", "31.6 is not the value asked for."),
+        ("-30", "-30 is not the value asked for."),
+        ("30 s", "30 s is not the value asked for."),
         ("60", "That is there and back."),
-        ("1" + "0" * 300, "1" + "0" * 36 + "... is not the value shown here."),
+        ("1" + "0" * 300, "1" + "0" * 36 + "... is not the value asked for."),
     ],
 )
 def test_a_value_that_is_wrong_is_a_miss(text, says):

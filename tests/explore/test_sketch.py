@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,17 @@ def test_the_sentence_names_the_column_with_the_largest_gap():
 )
 def test_a_shape_in_words(values, said):
     assert SQUARE.shape(values) == said
+
+
+@pytest.mark.parametrize(
+    ("named", "one", "eight"),
+    [("{x:g} slots", "1 slot", "8 slots"), ("{x:g} requests/s", "1 request/s", "8 requests/s"),
+     ("{x:g} ms", "1 ms", "8 ms"), ("{x:g} H100", "1 H100", "8 H100"),
+     ("a batch of {x:g}", "a batch of 1", "a batch of 8")],
+)  # fmt: skip
+def test_one_of_a_thing_is_said_in_the_singular(named, one, eight):
+    sketch = replace(SQUARE, named=named)
+    assert sketch.place(1) == one and sketch.place(8) == eight
 
 
 def test_the_page_and_the_text_know_nothing_of_the_truth_before_the_commit():

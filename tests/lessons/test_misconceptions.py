@@ -16,7 +16,7 @@ DRAWINGS = [param for param in ASKED if isinstance(param.values[0], Drawing)]
 
 @pytest.fixture(scope="module")
 def beliefs(root) -> dict[str, list[str]]:
-    """The rows of docs/misconceptions.md by belief: who says so, what refutes it, how, and where it is asked."""
+    """The rows of docs/misconceptions.md by belief: what people say, why, what refutes it, what is computed, where."""
     text = (root / "docs" / "misconceptions.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")

@@ -34,6 +34,7 @@ PROBES: tuple[tuple[tuple[float, ...], float, float], ...] = (
     ((3.0, 1.0), 4, 20.0),
     ((20.5,), 2, 20.0),
     ((10.25,), 2, 20.0),
+    ((10.0,), 2, 20.0),
 )
 
 
@@ -54,6 +55,12 @@ def window(gaps: Sequence[float], company: float, most: float) -> float:
 def waits_at_most(gaps: Sequence[float], company: float, most: float) -> float:
     """Cuts a long wait to the longest window."""
     return min(company * ema(gaps), most)
+
+
+def shorter_than_most(gaps: Sequence[float], company: float, most: float) -> float:
+    """Waits only where the company comes sooner than the longest window ends."""
+    wait = company * ema(gaps)
+    return wait if wait < most else 0.0
 
 
 def plain_mean(gaps: Sequence[float], company: float, most: float) -> float:

@@ -58,6 +58,7 @@ def _toy() -> dict[str, Any]:
         "wanted": wanted,
         "promise_ms": 1e3 * tasks.PROMISE,
         "cheap": tasks.CHEAP,
+        "spared_points": 100 * tasks.SPARED,
         "bulk_step_ms": 1e3 * full_step(toy.BULK["slots"]),
         "e2e_waits_ms": 1e3 * waits.e2e,
         "e2e_never_ms": 1e3 * never.e2e,
@@ -168,8 +169,8 @@ def _decision() -> dict[str, Any]:
         "above_ms": above / 1e3,
         "above_p95_ms": 1e3 * vision.served(above).p95,
         "above_step_ms": 1e3 * (vision.expected(above) - above / 1e6),
-        "decision_busy": vision.served(right).busy,
-        "decision_busy_now": vision.served(0).busy,
+        "decision_busy": vision.served(right).computing / vision.MINUTE,  # of the minute that the text speaks of
+        "decision_busy_now": vision.served(0).computing / vision.MINUTE,
         "decision_twin_us": twin_right,
         "twin_rate": vision.TWIN["rate"],
         "twin_goal_ms": 1e3 * vision.TWIN["goal"],

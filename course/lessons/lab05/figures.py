@@ -164,12 +164,14 @@ def operators_graphs(found: night.Night, *, height: int = 290) -> go.Figure:
         parts.line(hours, 1e3 * found.p95, "waiting", "p95 of TTFT"),
         parts.line(hours, 100 * np.minimum(found.busy, 1), "continuous", "GPU computes", 2),
         parts.line(hours, 100 * np.array(night.RATES) / max(night.RATES), "theory", "requests", 2, dash="dot"),
-        parts.words([0.2], [100 * 0.06], ["dotted: requests, of the most"], ["theory"], 2, corner="middle right"),
     ]
     return parts.pair(
         data,
         (time, {"title": {"text": "p95 of TTFT [ms]"}, "range": [0, 160]}),
         (time, {"title": {"text": "share [%]"}, "range": [0, 105]}),
         height,
-        annotations=[parts.heading(1, "time to the first token"), parts.heading(2, "the GPU computes")],
+        annotations=[
+            parts.heading(1, "time to the first token"),
+            parts.heading(2, "the GPU computes; dotted: requests"),
+        ],
     )

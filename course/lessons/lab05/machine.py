@@ -52,7 +52,7 @@ class Machine:
             f"{TIMES:g} x tokens/s at {BATCHES[-1]}": (
                 self.gain, self.gain >= TIMES, f"{self.gain:.1f} times"),
             f"p95 down {DOWN:.0%}": (
-                self.fall, self.fall >= DOWN, f"{self.fall:.0%}"),
+                self.fall, self.fall >= DOWN, f"{self.fall:.0%}" if self.fall >= 0 else f"{-self.fall:.0%} up"),
             f"gaps < {1e3 * GAP:g} ms": (self.gap, self.gap < GAP, seconds(self.gap)),
         }  # fmt: skip
         return {

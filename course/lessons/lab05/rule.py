@@ -5,7 +5,7 @@ from __future__ import annotations
 WAIT, WAIT_TWIN = (10.0, 150.0), (4.0, 500.0)  # ms of the window, requests/s
 WORKED = (6.0, 80.0)
 NAMES = ("slo", "t0", "each", "batch", "margin")  # ms, ms, ms a sequence, sequences, ms
-PROMISE, GATE = (5.0, 0.5, 0.1, 8, 0.7), (40.0, 5.0, 0.2, 20, 4.0)
+PROMISE, GATE = (5.0, 0.5, 0.1, 8, 0.5), (40.0, 5.0, 0.2, 20, 4.0)
 GATE_MS = 15.0
 
 

@@ -48,6 +48,11 @@ class Served:
         return float(self.run.steps.seconds.mean())
 
     @property
+    def step_of_a_token(self) -> float:
+        """Mean seconds of the step that brings a token: a step counts once for each of its sequences."""
+        return float(np.average(self.run.steps.seconds, weights=self.run.steps.running))
+
+    @property
     def p95(self) -> float:
         """The p95 of TTFT."""
         return float(np.percentile(self.run.ttft, 95))

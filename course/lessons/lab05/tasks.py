@@ -68,8 +68,8 @@ def card_waits(settings: Settings, found: Served) -> bool:
 
 
 def quarter_and_step(settings: Settings, found: Served) -> bool:
-    """Whether a quarter of the window and a step make the TPOT, within 5%: a batch changes between two steps."""
-    return abs((found.window / 4 + found.step) / found.tpot - 1) < 0.05
+    """Whether a quarter of the window and the step of a token make the TPOT, within 0.5%: what three digits show."""
+    return abs((found.window / 4 + found.step_of_a_token) / found.tpot - 1) < 0.005
 
 
 def service(settings: Settings, found: Served) -> Mapping[str, Any]:
@@ -78,10 +78,11 @@ def service(settings: Settings, found: Served) -> Mapping[str, Any]:
         "window": seconds(found.window),
         "quarter": seconds(found.window / 4),
         "step": seconds(found.step),
+        "felt": seconds(found.step_of_a_token),
         "tpot": seconds(found.tpot),
         "p95": seconds(found.p95),
         "rest": seconds(max(found.p95 - found.window, 0.0)),
-        "busy": f"{found.busy:.0%}",
+        "busy": f"{found.busy:.1%}",
         "bmax": f"{settings['bmax']:,}",
         "wall": f"{found.tokens_per_second:,.0f}",
         "gpu": f"{found.gpu_tokens:,.0f}",
@@ -146,6 +147,6 @@ def card(settings: Settings, found: Both) -> Mapping[str, Any]:
         "p95": seconds(found.waits.p95),
         "never": seconds(found.never.p95),
         "idle": f"{found.waits.idle.mean():.0%}",
-        "busy": f"{found.waits.busy:.0%}",
-        "before": f"{found.never.busy:.0%}",
+        "busy": f"{found.waits.busy:.1%}",
+        "before": f"{found.never.busy:.1%}",
     }

@@ -117,7 +117,7 @@ def by_amdahl(hit_rate: float, share: float) -> float:
 
 
 def rows(result: Both) -> list[tuple[str, ...]]:
-    """Rows of the table: without, with, and how they compare."""
+    """Rows of the table: with, without, and how they compare."""
 
     def speed(run: Run) -> float:
         return float(run.workload.output_tokens.sum()) / run.makespan
@@ -125,11 +125,11 @@ def rows(result: Both) -> list[tuple[str, ...]]:
     off, on = result.off, result.on
     ttft = [float(np.mean(run.ttft)) for run in (off, on)]
     return [
-        ("", "without", "with caching"),
-        ("prompt tokens found", "-", f"{result.hit_rate:.1%}"),
-        ("found by the last prompt", "-", f"{result.found:,} of {SYSTEM + OWN:,}"),
-        ("output", f"{speed(off):,.0f}/s", f"{speed(on):,.0f}/s"),
-        ("gain", "1", f"{result.gain:.2f} times"),
-        ("mean TTFT", seconds(ttft[0]), seconds(ttft[1])),
-        ("blocks held, most", f"{result.blocks(off):,}", f"{result.blocks(on):,}"),
+        ("", "with caching", "without"),
+        ("prompt tokens found", f"{result.hit_rate:.1%}", "-"),
+        ("found by the last prompt", f"{result.found:,} of {SYSTEM + OWN:,}", "-"),
+        ("output", f"{speed(on):,.0f}/s", f"{speed(off):,.0f}/s"),
+        ("gain", f"{result.gain:.2f} times", "1"),
+        ("mean TTFT", seconds(ttft[1]), seconds(ttft[0])),
+        ("blocks held, most", f"{result.blocks(on):,}", f"{result.blocks(off):,}"),
     ]

@@ -112,12 +112,12 @@ def pays_up_to(drafter: str, k: int, accept: float) -> int:
 def rows(found: Pays) -> list[tuple[str, str, str]]:
     """The table beside the figure."""
     return [
-        ("", "without", f"{found.k} draft{'s' if found.k > 1 else ''}"),
-        ("drafting", "-", in_words(found.draft) if found.draft else "0"),
-        ("the model's step", in_words(found.plain), in_words(found.verification)),
-        ("tokens a sequence", "1", f"{found.tokens:.2f}"),
-        ("tokens/s, all", f"{found.batch / found.plain:,.0f}",
-         f"{found.batch * found.tokens / (found.draft + found.verification):,.0f}"),
+        ("", f"{found.k} draft{'s' if found.k > 1 else ''}", "without"),
+        ("drafting", in_words(found.draft) if found.draft else "0", "-"),
+        ("the model's step", in_words(found.verification), in_words(found.plain)),
+        ("tokens a sequence", f"{found.tokens:.2f}", "1"),
+        ("tokens/s, all", f"{found.batch * found.tokens / (found.draft + found.verification):,.0f}",
+         f"{found.batch / found.plain:,.0f}"),
     ]  # fmt: skip
 
 
@@ -197,18 +197,18 @@ def served_rows(found: Served) -> list[tuple[str, ...]]:
     """The table beside the figure."""
     left, right = MIXES[found.mix]
     return [
-        ("", "without", f"{found.k} draft{'s' if found.k != 1 else ''}"),
-        ("tokens/s", f"{found.plain_speed:,.0f}", f"{found.speed:,.0f}"),
+        ("", f"{found.k} draft{'s' if found.k != 1 else ''}", "without"),
+        ("tokens/s", f"{found.speed:,.0f}", f"{found.plain_speed:,.0f}"),
         *(
             (
                 f"TPOT at {accept:g}",
-                in_words(found.plain_tpot),
                 in_words(found.tpot(odd)) if odd < found.requests else "-",
+                in_words(found.plain_tpot),
             )
             for odd, accept in enumerate([left] if left == right else [left, right])
         ),
-        ("drafted tokens", "0", f"{found.drafted:,}"),
-        ("of these accepted", "0", f"{found.accepted:,}"),
+        ("drafted tokens", f"{found.drafted:,}", "0"),
+        ("of these accepted", f"{found.accepted:,}", "0"),
     ]
 
 

@@ -165,7 +165,8 @@ def speak(prompt: str = "a story", add: str = SUM) -> Spoken:
     layers, first, second, adding = np.median(whole, axis=0).tolist() + np.median(halves, axis=0).tolist()
     two = models(add == NOTHING)[1]
     distance = float(np.abs(told - other).max())
-    return Spoken(words, other_words, two.sums, 4 * two.config.hidden_size, distance, layers, (first, second), adding)
+    sums = 0 if add == NOTHING else two.sums
+    return Spoken(words, other_words, sums, 4 * two.config.hidden_size, distance, layers, (first, second), adding)
 
 
 def _said(model: Whole | Halves, asked: list[int]) -> tuple[np.ndarray, str, list[np.ndarray]]:

@@ -73,7 +73,7 @@ def step(settings: Settings, result: Spread) -> Mapping[str, Any]:
         "alone": seconds(result.alone),
         "sums": seconds(result.sums),
         "stays": seconds(result.stays),
-        "shared": seconds(result.shared),
+        "dealt": seconds(result.alone - result.stays),
         "size": f"{size_kib(settings, result):,.0f}",
         "share": f"{result.sums / result.step:.0%}",
         "share_alone": f"{first.sums / first.step:.0%}",

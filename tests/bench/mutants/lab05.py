@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(TOY, "window = window_ms / 1e3", "window = window_ms / 1e6", UNIT),
     Mutant(CARD, "return self.waits.p95 - self.never.p95", "return self.waits.ttft - self.never.ttft", PERCENTILE),
     Mutant(CARD, "return self.never.busy - self.waits.busy", "return self.waits.busy - self.never.busy", TERM),
-    Mutant(TASKS, "found.window / 4 + found.step", "found.window / 2 + found.step", TERM, EXPLORERS),
+    Mutant(TASKS, "found.window / 4 + found.step_of_a_token", "found.window / 4 + found.step", TERM, EXPLORERS),
     Mutant(TASKS, "PROMISE, FINE, ENDLESS = 0.005", "PROMISE, FINE, ENDLESS = 0.5", CONSTANT, EXPLORERS),
     Mutant(ADAPTIVE, "found += weight * (gap - found)", "found += weight * gap", TERM),
     Mutant(ADAPTIVE, "1e3 * (request.arrival - self._latest)", "(request.arrival - self._latest)", UNIT),

@@ -31,6 +31,14 @@ def test_a_step_goes_through_the_two_times_that_are_quoted():
         assert toy.STEP.seconds(batch - 1, 0, 1, 1, 1) == pytest.approx(took)  # one of them starts
 
 
+def test_a_gap_of_a_busy_loop_is_its_top_up_and_the_step_of_a_token():
+    """Within 0.1%: a gap before the next step's window is not of this one's batch."""
+    for window_ms in (2.0, 4.0, 6.0):
+        found = toy.served("note", window_ms)
+        assert found.tpot == pytest.approx(window_ms / 4e3 + found.step_of_a_token, rel=1e-3)
+        assert found.step_of_a_token > 1.05 * found.step
+
+
 def by_the_book(arrival: np.ndarray, window: float, slots: int, tokens: int) -> tuple[np.ndarray, float]:
     """TTFT of the loop that waits before every step, and the seconds of its steps, as the benchmark has it."""
     left, first = np.full(len(arrival), tokens), np.full(len(arrival), np.nan)
@@ -300,3 +308,20 @@ def test_the_bulk_example_asks_for_five_times_what_a_full_batch_does():
     found = facts.bulk()
     assert found.warnings and found.run.ttft[-1] > 5
     assert toy.BULK["rate"] * toy.BULK["tokens"] > 5 * 64 / (toy.T0 + 64 * toy.C)
+
+
+def test_the_busy_share_of_the_decision_follows_from_the_page_and_the_two_times():
+    images, batches = (int(line.split()[-1]) for line in vision.page())
+    told = facts.facts()
+    first, eight = told["vision_one_ms"], told["vision_batch_ms"]
+    each = (eight - first) / (vision.BATCH - 1)
+    by_hand = (batches * (first - each) + images * each) / 1e3 / vision.MINUTE
+    assert told["decision_busy_now"] == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_a_percentile_that_rose_is_not_said_to_have_fallen_by_less_than_nothing():
+    run = SimpleNamespace
+    told = {sign: machine.Machine(runs={machine.LONG_MS: run(p95=1.0), machine.SHORT_MS: run(p95=p95)}).passed()
+            for sign, p95 in (("down", 0.5), ("up", 1.36))}  # fmt: skip
+    (name,) = (name for name in told["up"] if name.startswith("p95"))
+    assert told["down"][name] == (True, "50%") and told["up"][name] == (False, "36% up")
