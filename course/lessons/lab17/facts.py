@@ -9,7 +9,7 @@ import numpy as np
 
 from course import policies
 from course.engine.serving import serve
-from course.lessons.lab17 import by_hand, decision, gate, silence, tasks, tenants, throttled, turns
+from course.lessons.lab17 import by_hand, decision, deeper, gate, silence, tasks, tenants, throttled, turns
 from course.lessons.lab17.tenants import (
     ANSWER,
     BUDGET,
@@ -105,6 +105,7 @@ def _exercises() -> dict[str, Any]:
         "next_twin_plain": min(turns.counter(one, 1) for one in turns.TWIN.values()),
         "next_twin_most": max(twins.values()),
         **_bucket(),
+        **_deeper(),
         "promised_ttft_s": decision.TTFT, "promised_tpot_ms": 1e3 * decision.TPOT,
         "tpot_twin_ms": 1e3 * decision.TPOT_TWIN,
         "promised_loss": decision.LOSS,
@@ -112,6 +113,23 @@ def _exercises() -> dict[str, Any]:
         "gate_tpot_ms": 1e3 * served(gateway=throttled.REPAIR).tpot,
         "gate_others_s": served(gateway=throttled.REPAIR).noisy_ttft, "gate_tokens": 1_000 * throttled.REPAIR,
         "kept_others_s": storm(PRIORITY, slots=FEW).noisy_ttft, "kept_tpot_ms": 1e3 * storm(PRIORITY, slots=FEW).tpot,
+    }  # fmt: skip
+
+
+def _deeper() -> dict[str, Any]:
+    """Those of the notebook that goes deeper."""
+    runs = {name: deeper.one_tenant(name) for name in deeper.NAMES}
+    waits = {name: deeper.waits(run) for name, run in runs.items()}
+    cut = runs[deeper.CAPPED].workload.output_tokens >= deeper.CAP
+    told = deeper.gated(True)
+    return {
+        "deep_rate": deeper.RATE, "deep_slots": deeper.FEW, "deep_answer": deeper.ANSWER, "deep_spread": deeper.SPREAD,
+        "deep_median_before": waits[deeper.IN_ORDER][0], "deep_median": waits[deeper.EXACT][0],
+        "deep_longest_before": waits[deeper.IN_ORDER][2], "deep_longest": waits[deeper.EXACT][2],
+        "deep_noisy_longest": waits[deeper.NOISY][2],
+        "deep_noisy_tokens": int(runs[deeper.NOISY].workload.output_tokens[runs[deeper.NOISY].ttft.argmax()]),
+        "deep_cap": deeper.CAP, "deep_cut": float(cut.mean()), "deep_capped": waits[deeper.CAPPED][1],
+        "deep_told": int(told.retries.sum()), "deep_most_told": int(told.retries.max()),
     }  # fmt: skip
 
 
@@ -201,12 +219,22 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
 
 def claims() -> dict[str, bool]:
     """What the texts say beyond their numbers."""
+    waits = {name: deeper.waits(deeper.one_tenant(name)) for name in deeper.NAMES}
     calm = [served(CALM, order) for order in ORDERS]
     wild = [served(STORM, order) for order in ORDERS]
     fewer = served(slots=FEW)
     hand = {(name, slots): by_hand.served(name, slots) for name in by_hand.ORDERS for slots in (1, 5)}
     rates = [served(slots=slots).tokens_per_second for slots in (FEW, 256, SLOTS)]
     return {
+        "shortest first: the median falls to a tenth, the longest wait grows fourfold, and guesses change little": (
+            10 * waits[deeper.EXACT][0] < waits[deeper.IN_ORDER][0]
+            and waits[deeper.EXACT][2] > 4 * waits[deeper.IN_ORDER][2]
+            and waits[deeper.NOISY][0] < 2 * waits[deeper.EXACT][0]
+        ),
+        "who comes again waits longer, and passes as many tokens": (
+            deeper.gated(True).ttft.max() > 1.3 * deeper.gated(False).ttft.max()
+            and abs(deeper.gated(True).makespan / deeper.gated(False).makespan - 1) < 0.5
+        ),
         "vLLM takes 8,192 tokens and 1,024 slots": engine_defaults.batch(gpu("H200")) == (SLOTS, BUDGET),
         "on a calm day nobody waits for a slot, and every order is the same": all(
             np.array_equal(each.run.ttft, calm[0].run.ttft) for each in calm[1:]

@@ -13,13 +13,13 @@ from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.timelines import timelines
 from course.figures.words import seconds
-from course.lessons.lab17 import by_hand, decision, figures, game, live_words, tenants, throttled, turns
+from course.lessons.lab17 import by_hand, decision, deeper, figures, game, live_words, tenants, throttled, turns
 from course.lessons.lab17.tenants import BADGE, CALM, FAIR, IN_ORDER, NONE, ORDERS, SLOTS, STEP, STORM
 from course.models.engine_defaults import VERSION
 
 __all__ = [
-    "at_work", "five_by_hand", "metrics_page", "serve_the_tenants", "slots_and_a_gateway",
-    "storm_and_calm", "tenants_that_speak", "ticket_graphs", "who_waits",
+    "at_work", "come_again", "five_by_hand", "metrics_page", "serve_the_tenants", "shortest_first",
+    "slots_and_a_gateway", "storm_and_calm", "tenants_that_speak", "ticket_graphs", "two_engines", "who_waits",
 ]  # fmt: skip
 
 
@@ -85,6 +85,39 @@ def five_by_hand() -> go.Figure:
     """Five requests on one slot, in two orders."""
     runs = {name: by_hand.served(name, 1) for name in by_hand.ORDERS}
     return timelines(runs, height=300, note="one step = 1 s; request 5 is A's")
+
+
+def shortest_first() -> Table:
+    """Who waits if the shortest answer comes first, with guesses of two kinds and with a cap."""
+    rows: list[tuple[str, ...]] = [("", "TTFT, median", "p95", "longest", "E2E, mean", "tokens of who waited longest")]
+    for name in deeper.NAMES:
+        run = deeper.one_tenant(name)
+        longest = run.workload.output_tokens[run.ttft.argmax()]
+        rows.append((name, *map(seconds, deeper.waits(run)), seconds(float(run.e2e.mean())), f"{longest:,}"))
+    return table(rows, f"one minute, {deeper.FEW} slots [{BADGE}]")
+
+
+def come_again() -> Table:
+    """A gateway where requests wait, and one that says when to come again."""
+    found = [tenants.Outcome(deeper.gated(retry)) for retry in (False, True)]
+    rows = [
+        ("", "they wait at the gateway", "they are told to come again"),
+        ("quiet: TTFT, p95", *(seconds(one.ttft) for one in found)),
+        ("noisy: TTFT, p95", *(seconds(one.noisy_ttft) for one in found)),
+        ("noisy: longest TTFT", *(seconds(float(one.run.ttft.max())) for one in found)),
+        ("answers 429", *(f"{one.run.retries.sum():,}" for one in found)),
+        ("most of one request", *(f"{one.run.retries.max()}" for one in found)),
+    ]
+    return table(rows, f"the storm, buckets of {deeper.GATE:,} tokens/s [{BADGE}]")
+
+
+def two_engines() -> Table:
+    """The storm on two cards, by route."""
+    rows = [("route", "quiet: TTFT, p95", "quiet: TPOT, p95", "noisy: TTFT, p95")]
+    for name in deeper.ROUTES:
+        one = deeper.routed(name)
+        rows.append((name, seconds(one.ttft), seconds(one.tpot), seconds(one.noisy_ttft)))
+    return table(rows, f"the storm on two cards, first come, first served [{BADGE}]")
 
 
 def ticket_graphs() -> go.Figure:
