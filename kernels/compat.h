@@ -15,8 +15,10 @@
 #define SHUFFLE(value, lane) shim::exchange(value, lane, __LINE__)
 #define ANY_LANE(condition) shim::any_lane(condition, __LINE__)
 #define SYNC_LANES() shim::sync_lanes(__LINE__)
+#define COUNT_THREADS(condition) shim::count_threads(condition, __LINE__)
 #define ATOMIC_ADD(pointer, value) shim::add(pointer, value)
 #define FENCE()
+#define FENCE_SYSTEM()
 #define DEVICE static inline
 
 #else
@@ -24,6 +26,8 @@
 #define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define FENCE() __threadfence()
+#define FENCE_SYSTEM() __threadfence_system()  // for the program, too, where it looks into the same memory
+#define COUNT_THREADS(condition) __syncthreads_count(condition)  // of the block, a barrier too
 #define DEVICE __device__ __forceinline__
 
 #if defined(__HIP__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)

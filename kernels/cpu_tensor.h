@@ -40,6 +40,17 @@ static inline int any_lane(int condition, int line) {
     return condition;
 }
 
+// Of all threads of the block, and a barrier.
+static int count_threads(int condition, int line) {
+    static int counted;
+    barrier(line);
+    if (current == 0) counted = 0;
+    barrier(line);
+    counted += condition != 0;
+    barrier(line);
+    return counted;
+}
+
 // A 16 x 8 tile += 16 x 16 times 16 x 8; see mma in compat.h for who holds what.
 template <class Low, class High>
 static void mma(float* c, const uint32_t* mine, Low low, High high, int line) {

@@ -27,11 +27,15 @@ DEVICE float EXP2(float x) {
 }
 #define TAKE_LOW(a, b) __byte_perm(a, b, 0x5410)  // the low halves of two words as one
 #define TAKE_HIGH(a, b) __byte_perm(a, b, 0x7632)
+#define MIX_LOW(a, b) __byte_perm(a, b, 0x5140)  // the bytes of two low halves by turns, and of two high ones
+#define MIX_HIGH(a, b) __byte_perm(a, b, 0x7362)
 #else
 #define LOAD_ONCE(pointer) (*(pointer))
 #define EXP2(x) exp2f(x)
 #define TAKE_LOW(a, b) (((a) & 0xffffu) | ((b) << 16))
 #define TAKE_HIGH(a, b) (((a) >> 16) | ((b) & 0xffff0000u))
+#define MIX_LOW(a, b) (((a) & 0xffu) | ((b) & 0xffu) << 8 | ((a) & 0xff00u) << 8 | ((b) & 0xff00u) << 16)
+#define MIX_HIGH(a, b) MIX_LOW((a) >> 16, (b) >> 16)
 #endif
 
 // The numbers a kernel works on: -DELEMENT=0 is bf16, 1 is fp16, 2 is fp32. Sums are always float.
@@ -93,6 +97,23 @@ DEVICE bits32 pair(float first, float second) {
     return to_fp16(first) | ((bits32)to_fp16(second) << 16);
 #endif
 }
+
+// Two e4m3 numbers in the low 16 bits as two fp16 numbers, which are E4M3_UNIT times too small where there is no
+// instruction for it: shifted by 7 bits, an exponent that counts from 7 is one that counts from 15.
+#if !defined(CPU_SHIM) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define E4M3_UNIT 1.0f
+DEVICE bits32 halves(bits32 two) {
+    bits32 both;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"((bits16)two));
+    return both;
+}
+#else
+#define E4M3_UNIT 256.0f
+DEVICE bits32 halves(bits32 two) {
+    const bits32 apart = (two & 0xffu) | (two & 0xff00u) << 8;
+    return (apart & 0x007f007fu) << 7 | (apart & 0x00800080u) << 8;
+}
+#endif
 
 // A number, and the 16 bytes that a lane loads at once: WIDE numbers.
 #if ELEMENT == 2

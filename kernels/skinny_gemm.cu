@@ -10,18 +10,9 @@
 // more to fetch than W, from the second cache: two tiles share what is fetched.
 //
 // -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
-// the norm belongs into W. -DFINISH: what becomes of the sums. Which rows of W form a tile depends on it:
-//   0  y[m][16 tile + i], rows as they come: row i of the tile is row 16 tile + i of W
-//   1  added to y, packed as x is (the residual stream); tiles as above
-//   2  y = silu(gate) * up, packed: rows 0-7 of a tile are gates 8 tile + i, rows 8-15 the same rows of up
-//   3  queries, keys and values: RoPE, then queries to y[m][head][HEAD_DIM], keys and values to the cache. A tile is the
-//      dimensions d = 8 (tile % (HEAD_DIM / 16)) + i of a head and the d + HEAD_DIM / 2 they turn with. turns, positions,
-//      slots: as in rope_append.cu
+// the norm belongs into W. -DFINISH: what becomes of the sums, see finish.h, which comes before.
 //
 // -DTENSOR=0 is the same on plain cores, for up to 8 rows.
-#ifndef GROUPS
-#define GROUPS 1
-#endif
 #ifndef DEPTH
 #define DEPTH 4
 #endif
@@ -34,24 +25,11 @@
 #ifndef NORM
 #define NORM 0
 #endif
-#ifndef FINISH
-#define FINISH 0
-#endif
 #ifndef RESIDENT
 #define RESIDENT 2
 #endif
-#ifndef HEAD_DIM
-#define HEAD_DIM 128
-#endif
 #define WARPS 8
 #define THREADS (WARPS * LANES)
-#define BLOCK 16
-#define ROWS (8 * GROUPS)
-
-// Where row m, column n of packed activations is.
-DEVICE long long packed(int m, int n) {
-    return (((long long)(n / 32) * GROUPS + m / 8) * 8 + m % 8) * 32 + n % 32;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
@@ -196,34 +174,6 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
         first *= factor;
         second *= factor;
 #endif
-#if FINISH == 0
-        y[(long long)m * n_columns + 16 * tile + i] = to_element(first);
-        y[(long long)m * n_columns + 16 * tile + 8 + i] = to_element(second);
-#elif FINISH == 1
-        element *to_first = y + packed(m, 16 * tile + i), *to_second = y + packed(m, 16 * tile + 8 + i);
-        *to_first = to_element(to_float(*to_first) + first);
-        *to_second = to_element(to_float(*to_second) + second);
-#elif FINISH == 2
-        y[packed(m, 8 * tile + i)] = to_element(first / (1.0f + EXP2(-1.44269504f * first)) * second);
-#else
-        const int head = tile / (HEAD_DIM / 16), d = 8 * (tile % (HEAD_DIM / 16)) + i, slot = slots[m];
-        if (head < heads + kv_heads) {
-            const float2 turn = turns[(long long)positions[m] * (HEAD_DIM / 2) + d];
-            const float turned = first * turn.x - second * turn.y;
-            second = second * turn.x + first * turn.y;
-            first = turned;
-        }
-        element* to;
-        if (head < heads) {
-            to = y + ((long long)m * heads + head) * HEAD_DIM;
-        } else {
-            if (slot < 0) continue;
-            const int kv = (head - heads) % kv_heads;
-            to = head < heads + kv_heads ? k_cache : v_cache;
-            to += (((long long)(slot / BLOCK) * kv_heads + kv) * BLOCK + slot % BLOCK) * HEAD_DIM;
-        }
-        to[d] = to_element(first);
-        to[d + HEAD_DIM / 2] = to_element(second);
-#endif
+        finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, heads, kv_heads);
     }
 }

@@ -103,32 +103,26 @@ lab14.two_halves()
 #
 # **Worked example.** Two cards at 3.6 dollars an hour make 1,000 tokens/s together: 7.2 / 3,600 = 0.002 dollars a second, and 2 dollars for a million tokens.
 #
-# **1.** Two cards at {{cost_price:g}} dollars an hour each take a step of {{cost_step_ms:g}} ms for {{cost_batch}} sequences. How many dollars do a million tokens cost?
+# **1.** A step takes `t` ms on one card; `t0` ms of it stay, and an all-reduce takes `a` ms. What do a million tokens cost on `cards` cards, one
+# included, of `price` dollars an hour each? Write the step first. A 70B (if it fitted) with {{shared_t:g}}, {{shared_t0:g}}, {{shared_cards}} cards, {{shared_layers}} layers and {{shared_a:g}}
+# takes {{shared_step:.1f}} ms; a batch of {{shared_batch}} at {{shared_price:g}} dollars makes {{shared_cost:.2f}} dollars.
+
 
 # %%
-answer = None  # dollars
-### BEGIN SOLUTION
-answer = 2 * 3.0 / 3600 * 0.004 / 48 * 1e6
-### END SOLUTION
+def cost(t, t0, cards, layers, a, batch, price):
+    ### BEGIN SOLUTION
+    step = t0 + (t - t0) / cards
+    if cards > 1:
+        step += 2 * layers * a
+    return cards * price / 3600 * step / 1000 / batch * 1e6
+    ### END SOLUTION
+
 
 # %%
-lab.check("cost", answer)
+lab.check("cost", cost)
 
 # %% [markdown]
-# **2.** A step of a 70B takes {{shared_t:g}} ms on one card, if it fitted; {{shared_t0:g}} ms of it stay. It has {{shared_layers}} layers, and an all-reduce takes
-# {{shared_a:g}} ms. How many ms does it take on {{shared_cards}} cards?
-
-# %%
-answer = None  # ms
-### BEGIN SOLUTION
-answer = 2 + (40 - 2) / 4 + 2 * 80 * 0.02
-### END SOLUTION
-
-# %%
-lab.check("step", answer)
-
-# %% [markdown]
-# **3.** Route to the least loaded engine: `waiting` and `running` have a count for each. One that waits counts like {{route_weight}} that run, as in
+# **2.** Route to the least loaded engine: `waiting` and `running` have a count for each. One that waits counts like {{route_weight}} that run, as in
 # vLLM. Return its place in the lists, of equals the first.
 
 

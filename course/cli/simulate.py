@@ -1,10 +1,12 @@
 """`course simulate`: a trace or a drawn load through one or more policies, side by side."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from course.base import files
 from course.cli.context import typed_options
 from course.cli.knobs import NAMES, with_policy_options
 from course.cli.output import echo
@@ -102,6 +104,12 @@ def simulate(
     group_by: Annotated[
         str | None, typer.Option(help="Times of groups of requests: prompt:2048,16384 by prompt tokens, or class.")
     ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write all steps and requests as a timeline (JSON) for ui.perfetto.dev."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table; times in seconds.")] = False,
     **settings: Any,
 ) -> None:
@@ -112,6 +120,7 @@ def simulate(
     \b
     course simulate --trace trace.csv --policy static,dynamic,continuous --max-num-seqs 64
     course simulate --rate 10 --step-time power-law:t0=0.0055,c=3e-5,prefill=2.5e-5,context=4.5e-8
+    course simulate --rate 4 --num-requests 50 --policy continuous,prefill-first --perfetto timeline.json
     course simulate --class chat:rate=9 --class docs:rate=1,prompt_tokens=6000 --policy-file mine.py
 
     docs/glossary.md says what TTFT, ITL, slots and the other words mean.
@@ -119,11 +128,14 @@ def simulate(
     from course.cli import build, groups, report
     from course.cli.progress_bar import progress_bar, say_reading
     from course.engine.serving import serve
+    from course.engine.trace_events import trace_events
 
-    asked = {name: value for name, value in ctx.params.items() if name != "as_json"}
+    asked = {name: value for name, value in ctx.params.items() if name not in ("as_json", "perfetto")}
     given = typed_options(ctx) & asked.keys()
     with build.spoken_in_flags(asked):
         build.check(asked)
+        if perfetto is not None and perfetto.exists():
+            raise ValueError(f"{perfetto} is there already: give the name of a new file")
         if group_by is not None:
             groups.edges(group_by)
         policies = build.policies(asked, given)
@@ -133,7 +145,7 @@ def simulate(
         say_reading(asked["trace"])
         load = build.workload(asked, given)
         cache, memory = build.cache(asked, given, load)
-        results = []
+        results, runs = [], {}
         for name, chosen in policies.items():
             with progress_bar(timing, load, name) as clock:
                 run = build.served(serve, load, chosen, clock, cache, asked)
@@ -141,7 +153,11 @@ def simulate(
             classes = report.by_class(run) if request_class else {}
             times = {metric: getattr(run, metric) for metric in groups.METRICS}
             parts = groups.of(group_by, load.prompt_tokens, load.class_, times) if group_by else {}
+            if perfetto is not None:
+                runs[name] = run
             results.append(report.Result(name, repr(chosen), numbers, run.warnings, classes, parts))
+        if perfetto is not None:
+            files.write_new(perfetto, json.dumps(trace_events(runs), allow_nan=False).encode())
 
     setup = report.Setup(load, timing, cache, slos, asked, (*idle, *load.notes), memory)
     echo(report.as_json(setup, results) if as_json else report.as_table(setup, results))

@@ -37,7 +37,7 @@ class Arrivals:
         self.follow_answers = False  # whether any request waits for another's answer
         self._given: dict[int, Request] = {}
         self._again: dict[int, Request] = {}  # told to come again
-        self._labels: tuple[Any, ...] = ()  # columns of the workload, None if it has none
+        self._labels: tuple[Any, ...] = ()  # columns of the workload, if it has any
         self._blocks: tuple[int | None, bool] = (None, False)  # what its prefixes are made of
 
     def follow(self, load: Workload) -> None:
@@ -51,7 +51,7 @@ class Arrivals:
         columns = (load.class_, load.tenant, load.prefix, load.guess, load.tags, load.deadline, load.slo, load.patience)
         self._blocks = load.prefix_block_size, load.prefix_answers
         if any(column is not None for column in columns):
-            self._labels = tuple(column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+            self._labels = tuple(_by_row(column, len(load)) for column in columns)
         if load.after is None or not (load.after >= 0).any():
             sent = len(load) if load.max_concurrency is None else min(load.max_concurrency, len(load))
             self.times, self.ids = [*self.arrival[:sent], NEVER], list(range(sent))
@@ -141,8 +141,16 @@ class Arrivals:
         return columns
 
     def _labels_of(self, row: int) -> tuple:
-        values = (None if column is None else column[row] for column in self._labels)
-        class_, tenant, prefix, guess, tags, deadline, slo, patience = (None if v != v else v for v in values)  # NaN
+        class_, tenant, prefix, guess, tags, deadline, slo, patience = [column[row] for column in self._labels]
         if deadline is None and slo is not None:
             deadline = slo.ttft
         return class_, tenant, prefix or (), guess, tags or (), deadline, *self._blocks, slo, patience
+
+
+def _by_row(column: Any, rows: int) -> Any:
+    """A column of a workload with what a policy sees of it: None for NaN, and where there is no such column."""
+    if column is None:
+        return [None] * rows
+    if not isinstance(column, np.ndarray):
+        return column
+    return [None if value != value else value for value in column.tolist()]

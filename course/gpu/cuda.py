@@ -164,7 +164,7 @@ class CudaQueue(CupyQueue):
         """See Queue."""
         assert isinstance(kernel, CupyKernel)
         function = kernel.function
-        if shared > SHARED_WITHOUT_ASKING:
+        if shared + function.shared_size_bytes > SHARED_WITHOUT_ASKING:  # with what the source declares itself
             try:
                 function.max_dynamic_shared_size_bytes = shared
             except Exception as error:

@@ -13,6 +13,7 @@ from course.gpu.device import Device
 LIBRARY = "libnvidia-ml.so.1"
 WINDOW = 0.5  # seconds: the counter moves every 20 to 100 ms, and both ends of a mean are one of its moves
 TURN = 0.02  # seconds of work between two looks at it
+MOVES, WINDOWS = 3, 4  # of the counter that a mean needs at least, and windows that they are waited for
 
 
 def counter(device: Device, library: Any = None) -> Callable[[], float] | None:
@@ -49,14 +50,16 @@ def mean_watts(
 ) -> float | None:
     """Watts while `run`, which waits for the card, is repeated for `window` seconds; None if the counter hardly moved.
 
-    From the first to the last move of the counter that was seen: what it shows between two moves is old.
+    From the first to the last move of the counter that was seen: what it shows between two moves is old. Where a run
+    is so long that too few moves were seen, it goes on for some windows more.
     """
-    began, seen = clock(), [(clock(), joules())]
-    while seen[-1][0] - began < window:
+    began, seen, moves = clock(), [(clock(), joules())], 0
+    while (spent := seen[-1][0] - began) < window or (moves < MOVES and spent < WINDOWS * window):
         run()
         seen.append((clock(), joules()))
-    moves = [new for old, new in pairwise(seen) if new[1] != old[1]]
-    if len(moves) < 3:
+        moves += seen[-1][1] != seen[-2][1]
+    ends = [new for old, new in pairwise(seen) if new[1] != old[1]]
+    if len(ends) < MOVES:
         return None
-    (start, low), (end, high) = moves[0], moves[-1]
+    (start, low), (end, high) = ends[0], ends[-1]
     return (high - low) / (end - start)

@@ -53,14 +53,22 @@ def text(name: str) -> str:
         raise KernelError(f"the kernel source {name} is missing: install the course again") from None
 
 
-BUILT_ON = {"decode_loop": ("decode_step",), "mixed_attention": ("decode_attention", "prefill_attention")}
-"""Kernels that call what other kernels' files define."""
+ATTENTION = ("attention_parts.h", "attention_walk.h", "attention_tensor.h")
+BUILT_ON = {
+    "decode_bell": ("decode_step.cu",),
+    "decode_loop": ("decode_step.cu",),
+    "decode_attention": ATTENTION,
+    "skinny_gemm": ("finish.h",),
+    "split_gemm": ("finish.h",),
+    "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
+}
+"""Kernels that call what other files define, and these files in their order."""
 
 
 @cache
 def kernel_text(name: str) -> str:
     """The source of a kernel, behind the files that it is built on. Raises KernelError where one is missing."""
-    files = [f"{part}.cu" for part in (*BUILT_ON.get(name, ()), name)]
+    files = [*BUILT_ON.get(name, ()), f"{name}.cu"]
     return text(files[0]) if len(files) == 1 else join([(file, text(file)) for file in files])
 
 

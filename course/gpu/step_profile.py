@@ -100,13 +100,11 @@ def step_at(llama: Llama, point: Point, rng: np.random.Generator, make: Callable
 
 
 def verify_step_at(llama: Llama, point: VerifyPoint, rng: np.random.Generator) -> Step:
-    """The step that verifies drafts: drafts + 1 rows a sequence, each a decode of its own over the same blocks."""
+    """The step that verifies drafts: drafts + 1 new tokens a sequence, for which its keys and values are read once."""
     sequences, drafts, context = point
-    rows = drafts + 1
-    step = Step(llama, lengths=[context - drafts + row for _ in range(sequences) for row in range(rows)])
+    step = Step(llama, lengths=[context] * sequences, newest=drafts + 1)
     tables = _tables(llama, [-(-context // BLOCK)] * sequences, rng)
-    ids = rng.integers(0, llama.shape.vocabulary, step.tokens)
-    step.write(ids, [table for table in tables for _ in range(rows)])
+    step.write(rng.integers(0, llama.shape.vocabulary, step.tokens), tables)
     return step
 
 

@@ -44,6 +44,31 @@ class PrefixPlan(Plan):
             there = request.computed
         return there if there > 0 else self._found(request)[1] * self._size
 
+    @property
+    def steady(self) -> bool:
+        """See Plan. False too where nobody was looked at, or the next block of one who was may be in the making."""
+        pool = self._pool
+        if pool.steady:
+            return True
+        if not self._looked:
+            return False
+        growing = [chain for chains in pool.growing.values() for chain in chains]
+        growing += [pool.chain(request) for request, there in self._there.items() if there > 0]
+        for request, (_, end) in self._looked.items():
+            chain = pool.chain(request)
+            if end < min(chain.shared, (request.known - 1) // self._size):
+                key = chain.key(end)
+                if any(other.shared > end and other.key(end) == key for other in growing):
+                    return False
+        return True
+
+    def remaining(self, request: Any) -> int:
+        """See Plan."""
+        there, known = self._there.get(request), request.known
+        if there is None:
+            there = request.computed
+        return known - (there if there > 0 else self._found(request, known)[1] * self._size)
+
     def need(self, request: Any, tokens: int) -> int:
         """See Plan."""
         there, size = self._there.get(request), self._size
@@ -107,6 +132,7 @@ class PrefixPlan(Plan):
         if there is None or there > 0:
             self._pop()
             pool.settle(chain, request.computed)
+            pool.keep_own(chain)
             planned = 0 if there is None else -(-there // self._size) - -(-request.computed // self._size)
             self._gone.add(chain)
             blank, nodes, free = chain.blocks - chain.hashed + planned, list[Node](), int(self.free)
@@ -124,22 +150,25 @@ class PrefixPlan(Plan):
 
     # What is there
 
-    def _found(self, request: Any) -> tuple[list[tuple[Span, int, int]], int]:
+    def _found(self, request: Any, known: int = 0) -> tuple[list[tuple[Span, int, int]], int]:
         """(span, first block, end) of what a request finds, and how many blocks it finds in all."""
         looked = self._looked.get(request)
         if looked is not None:
             return looked
         pool, place = self._pool, 0
         uses: list[tuple[Span, int, int]] = []
-        chain, known = pool.chain(request), request.known
+        chain, known = pool.chain(request), known or request.known
         if not chain.shared and not chain.rank:  # nobody has anything of it
             self._looked[request] = uses, 0
             return uses, 0
-        if self._owed:
-            self._pop()
         spans, end = pool.found(chain, known)
+        if self._gone or (self._owed and not all(span.copies[0].holders for span in spans)):
+            self._pop()
+            spans, end = pool.found(chain, known)
         for span in spans:
-            stop = min(end, span.hi, max(self._end.get(copy, span.hi) for copy in span.copies))
+            stop = end if end < span.hi else span.hi
+            if self._end:
+                stop = min(stop, max(self._end.get(copy, span.hi) for copy in span.copies))
             uses.append((span, place, stop))
             place = stop
             if stop < span.hi:
@@ -194,6 +223,7 @@ class PrefixPlan(Plan):
         queue, blocks, self._owed = self._pool.queue, self._owed, 0
         if self._next is None:
             self._pool.evict_owed()
+            self._looked.clear()
             self._blank, self._next = self._pool.blank, queue.after
         while blocks > 0:
             if self._blank:

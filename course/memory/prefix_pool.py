@@ -91,6 +91,8 @@ class PrefixPool(BlockPool):
         spans, end = self.found(chain, request.known)
         if spans and end < spans[-1].hi:
             split(self._spans, spans[-1], end)
+        if spans:
+            spans[-1].forked = True
         for span in spans:
             copy = span.copies[0]
             if not copy.holders:
@@ -133,7 +135,7 @@ class PrefixPool(BlockPool):
             chain.blocks = blocks
         if full > chain.hashed:
             self._register(chain, full, step, 0)
-        if chain.next is None and chain.hashed < chain.shared:
+        elif chain.next is None and chain.hashed < chain.shared:
             self._grows(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
@@ -180,11 +182,11 @@ class PrefixPool(BlockPool):
             self.evict_owed()
             self.blank += blocks
             return
-        blank = self._give_back(request, self.queue, request.computed if computed is None else computed)
+        chain = self._chains.pop(request)
+        blank = self._give_back(chain, self.queue, request.computed if computed is None else computed)
         if blank:
             self.evict_owed()
             self.blank += blank
-        del self._chains[request]
 
     def release_all(self, gone: Iterable[tuple[Any, int]]) -> None:
         """See BlockPool. In order of admission, as vLLM goes through a batch."""
@@ -196,8 +198,10 @@ class PrefixPool(BlockPool):
 
     def preempt(self, request: Any) -> int:
         """See BlockPool. What it finds again is not taken off."""
-        queue, before, tokens = Queue(), self.free, request.computed
-        self._lost.append((self._give_back(request, queue, tokens), queue))
+        queue, before, tokens, chain = Queue(), self.free, request.computed, self._chains[request]
+        self.settle(chain, tokens)
+        self.keep_own(chain)
+        self._lost.append((self._give_back(chain, queue, tokens), queue))
         self._lost_blocks += self.free - before
         return tokens
 
@@ -205,9 +209,10 @@ class PrefixPool(BlockPool):
 
     def plan(self, due: int = 0, decoding: Container = ()) -> PrefixPlan:
         """See BlockPool."""
-        if self.growing:
-            for chain in [chain for chains in self.growing.values() for chain in chains]:
-                self.settle(chain, chain.request.computed)
+        for key, chains in self.growing.items():
+            if len(chains) > 1 or key in self._spans:  # what is computed twice cuts spans: not while a plan looks
+                self._settle_all()
+                break
         return PrefixPlan(self, due, decoding)
 
     def note(self) -> None:
@@ -223,16 +228,18 @@ class PrefixPool(BlockPool):
     def decode(self, blocks: Iterator[int]) -> None:
         """See BlockPool."""
         self.spend(next(blocks))
-        self.note()
-        used = array("q", accumulate(blocks, initial=self.num_blocks - self.free))
-        more = used[-1] - used[0]
-        self._take_blocks(more)
+        if self._lost:
+            self._bring_home(len(self._lost))
+        used, begun, column = self.num_blocks - self.free, self._step, self.column
+        column.extend(accumulate(blocks, initial=used))
+        self._step = len(column)
+        self.shared.extend(repeat(self._held - used, self._step - begun))
+        more = column[-1] - used
+        self.free -= more
+        self._owed += more
         self._bag += more
         self._held += more
-        del used[0]
-        self.column.extend(used)
-        self.shared.extend(repeat(self.shared[-1], len(used)))
-        self._step += len(used)
+        self._decoding = ()
 
     def table(self, request: Any, tokens: int = 0) -> list[int]:
         """Raises ValueError: which block has which number is not kept."""
@@ -248,14 +255,15 @@ class PrefixPool(BlockPool):
         return chain
 
     def _new_chain(self, request: Any) -> Chain:
-        ids, size, each = request.prefix, self.block_size, request.prefix_block_size
+        ids = request.prefix
         if not ids:
             return Chain(request, (), 1, 0)
+        size, each, answers = self.block_size, request.prefix_block_size, request.prefix_answers
         if each < size:  # the hash of the last one stands for all up to there
             ids, each = ids[size // each - 1 :: size // each], size
-        self.steady = self.steady and not request.prefix_answers  # an answer under way may be what another waits for
+        self.steady = self.steady and not answers  # an answer under way may be what another waits for
         tokens = len(ids) * each
-        tokens = tokens if request.prefix_answers else min(tokens, request.prompt_tokens)
+        tokens = tokens if answers else min(tokens, request.prompt_tokens)
         return Chain(request, ids, each // size, tokens // size)
 
     def found(self, chain: Chain, known: int) -> tuple[list[Span], int]:
@@ -266,17 +274,21 @@ class PrefixPool(BlockPool):
         spans: list[Span] = []
         if not chain.shared and not chain.rank:
             return spans, 0
-        if self._owed:
-            self.evict_owed()
         place, most, growing = 0, (known - 1) // self.block_size, self.growing
+        ids, flat = chain.ids, chain.shared if chain.parts == 1 else 0
         while place < most:
-            key = chain.key(place)
+            key = ids[place] if place < flat else chain.key(place)
             if key in growing:
                 for other in growing[key].copy():
                     self.settle(other, other.request.computed + (other.request in self._decoding))
             span = self._spans.get(key)
             if span is None:
-                break
+                if not spans or spans[-1].hi <= place:
+                    break
+                span = spans.pop()  # it has just become longer
+            elif self._owed and not span.copies[0].holders:  # it may be gone, and others too
+                self.evict_owed()
+                return self.found(chain, known)
             spans.append(span)
             place = chain.same(span, most)
             if place < span.hi:
@@ -294,44 +306,66 @@ class PrefixPool(BlockPool):
             step = self._step if chain.request in self._decoding else self._step - 1
             self._register(chain, full, step - (computed - (chain.hashed + 1) * size), size)
 
+    def _settle_all(self) -> None:
+        for chain in [chain for chains in self.growing.values() for chain in chains]:
+            self.settle(chain, chain.request.computed)
+
     def _register(self, chain: Chain, end: int, since: float, stride: int) -> None:
         """The blocks up to `end` can be found from now on. since, stride: see Copy."""
-        place, spans = chain.hashed, self._spans
-        self._stands_still(chain)
-        while place < end:
-            key, own = chain.key(place), place >= chain.shared
-            stop = end if own else min(end, chain.shared)
+        place, chain.hashed = chain.hashed, end
+        if place >= chain.shared:
+            return  # nobody else looks for them: see keep_own
+        spans, shared = self._spans, min(end, chain.shared)
+        if chain.next is not None:
+            self._stands_still(chain)
+        while place < shared:
+            key, stop = chain.key(place), shared
             span = spans.get(key)
-            last = chain.copies[-1].span if own and chain.copies else None
-            if span is None and last is not None and last.lo >= chain.shared and last.goes_on(place, since, stride):
+            if (
+                span is None
+                and (last := chain.copies[-1].span if chain.copies else None)
+                and last.goes_on(since, stride, chain.rank)
+            ):
                 last.hi = stop
             elif span is None:
                 span = spans[key] = Span(place, stop, chain)
+                span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
+                chain.copies.append(copy)
             else:  # computed a second time
                 by_chunks = not stride and not any(copy.stride for copy in span.copies)
-                stop = chain.same(span, stop if own or by_chunks else place + 1)
+                stop = chain.same(span, stop if by_chunks else place + 1)
                 if stop < span.hi:
                     split(spans, span, stop)
-            if span is not None:
-                copy = Copy(span, {chain}, since, stride, chain.rank)
-                insort(span.copies, copy, key=lambda one: one.age)
+                span.forked = True
+                insort(span.copies, copy := Copy(span, {chain}, since, stride, chain.rank), key=lambda one: one.age)
                 chain.copies.append(copy)
             since += stride * (stop - place)
             place = stop
-        chain.hashed = end
         if end < chain.shared:
             self._grows(chain)
+
+    def keep_own(self, chain: Chain) -> None:
+        """Of a request that may come again: from now on it finds the blocks, too, that are like nobody else's."""
+        copies, start = chain.copies, chain.found
+        if start == chain.hashed:
+            return
+        if copies and copies[-1].span.lo >= chain.shared:
+            copies[-1].span.hi = chain.hashed
+            return
+        span = self._spans[chain.key(start)] = Span(start, chain.hashed, chain)
+        span.copies.append(copy := Copy(span, {chain}, 0, 0, chain.rank))
+        copies.append(copy)
 
     def _grows(self, chain: Chain) -> None:
         chain.next = chain.key(chain.hashed)
         self.growing.setdefault(chain.next, []).append(chain)
 
     def _stands_still(self, chain: Chain) -> None:
-        if chain.next is not None:
-            self.growing[chain.next].remove(chain)
-            if not self.growing[chain.next]:
-                del self.growing[chain.next]
-            chain.next = None
+        chains = self.growing[chain.next]
+        chains.remove(chain)
+        if not chains:
+            del self.growing[chain.next]
+        chain.next = None
 
     # The queue of free blocks
 
@@ -377,22 +411,23 @@ class PrefixPool(BlockPool):
             del self._spans[span.key]
         return size
 
-    def _give_back(self, request: Any, queue: Queue, computed: int) -> int:
+    def _give_back(self, chain: Chain, queue: Queue, computed: int) -> int:
         """All that a request holds; what nobody else holds goes to the end of this queue.
 
         Returns the blocks that cannot be found, if they are reused first: these are not in the queue.
         """
-        chain = self._chains[request]
         self.settle(chain, computed)
-        self._stands_still(chain)
-        blank = chain.blocks - chain.hashed
-        self.free += blank
+        if chain.next is not None:
+            self._stands_still(chain)
+        blank, own = chain.blocks - chain.hashed, chain.hashed - chain.found
+        self.free += blank + own
         self._held -= chain.blocks
-        if blank and not self.unhashed_first:
-            queue.append(Node(blank))
+        if last := own if self.unhashed_first else blank + own:
+            queue.add(last)
         for copy in reversed(chain.copies):
-            copy.holders.remove(chain)
-            if not copy.holders:
+            holders = copy.holders
+            holders.remove(chain)
+            if not holders:
                 queue.append(copy)
                 self.free += copy.span.hi - copy.span.lo
         chain.copies.clear()

@@ -31,6 +31,11 @@ class Chain:
         self.copies: list[Copy] = []
         self.next: Key = None
 
+    @property
+    def found(self) -> int:
+        """Its leading blocks that stand in `copies`."""
+        return self.copies[-1].span.hi if self.copies else 0
+
     def key(self, place: int) -> Key:
         """The key of its block number `place`."""
         if place >= self.shared:
@@ -63,18 +68,23 @@ class Chain:
 
 
 class Span:
-    """Blocks `lo` to `hi` of a chain, each of which has the same copies. copies: the first registered stands first."""
+    """Blocks `lo` to `hi` of a chain, each of which has the same copies. copies: the first registered stands first.
 
-    __slots__ = ("chain", "copies", "hi", "key", "lo")
+    forked: whether somebody else has held its end, and may have gone on in another way.
+    """
+
+    __slots__ = ("chain", "copies", "forked", "hi", "key", "lo")
 
     def __init__(self, lo: int, hi: int, chain: Chain):
         self.lo, self.hi, self.chain, self.key = lo, hi, chain, chain.key(lo)
         self.copies: list[Copy] = []
+        self.forked = False
 
-    def goes_on(self, place: int, since: float, stride: int) -> bool:
-        """Whether block `place` and those behind may be part of it: its one copy says of none that it came later."""
+    def goes_on(self, since: float, stride: int, rank: int) -> bool:
+        """Whether its holder's next block is like those in it, and nobody else goes on from its end."""
         copy = self.copies[0]
-        return len(self.copies) == 1 and copy.stride <= stride and copy.since + copy.stride * (place - self.lo) <= since
+        on_time = stride == copy.stride and since == copy.since + stride * (self.hi - self.lo)
+        return on_time and copy.rank == rank and not self.forked
 
 
 class Node:
@@ -125,6 +135,14 @@ class Queue(Node):
     def __init__(self) -> None:
         self.blocks, self.before, self.after = 0, self, self
 
+    def add(self, blocks: int) -> None:
+        """So many blocks that cannot be found, the last to be reused."""
+        last = self.before
+        if type(last) is Node:
+            last.blocks += blocks
+        else:
+            Node(blocks).link(self)
+
     def append(self, node: Node) -> None:
         """The last to be reused."""
         node.link(self)
@@ -141,7 +159,7 @@ class Queue(Node):
 def split(spans: dict[Key, Span], span: Span, middle: int) -> None:
     """Cut a span in two, at block `middle`: it keeps those before."""
     back = Span(middle, span.hi, span.chain)
-    spans[back.key], span.hi = back, middle
+    spans[back.key], span.hi, back.forked = back, middle, span.forked
     for copy in span.copies:
         since = copy.since + copy.stride * (middle - span.lo)
         twin = Copy(back, copy.holders.copy(), since, copy.stride, copy.rank)

@@ -31,6 +31,7 @@ from course.exercises.lesson import Lesson, available, find
 from course.explore import Explorer
 from course.explore.live import LiveExplorer
 from course.explore.words import WordsExplorer
+from course.notebooks.source import IGNORE_TAG
 from course.notebooks.tex import with_formulas
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -169,7 +170,7 @@ def _shown(cell: NotebookNode, lesson: Lesson) -> Iterator[Slide]:
     source = cell.source.strip()
     if asked := ASKED.fullmatch(source):
         yield from _asked(lesson, asked[1], asked[2])
-    elif call := CALL.fullmatch(source):
+    elif (call := CALL.fullmatch(source)) and IGNORE_TAG not in cell.metadata.get("tags", ()):  # not timed elsewhere
         stored = [output.get("data", {}) for output in cell.outputs]
         figures = [data[PLOTLY] for data in stored if PLOTLY in data]
         tables = [data["text/html"] for data in stored if "text/html" in data]

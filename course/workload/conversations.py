@@ -10,7 +10,7 @@ import numpy as np
 from course.base.settings import MAX_REQUESTS, MAX_TOKENS, real, seed_sequence, whole
 from course.workload import arrivals
 from course.workload.lengths import as_lengths, sample_lengths
-from course.workload.sharing import histories
+from course.workload.sharing import forks, histories
 
 
 def closed_loop(
@@ -86,6 +86,47 @@ def turns(
     size = whole("prefix_block_size", prefix_block_size, high=MAX_TOKENS)
     prefix = histories(np.cumsum(after < 0) - 1, prompts + outputs, system_tokens, size)
     return columns | {"prefix": prefix, "prefix_block_size": size, "prefix_answers": True}
+
+
+def agents(
+    rate: float,
+    num_agents: int,
+    branches: int,
+    prompt_tokens: Any,
+    output_tokens: Any,
+    tool_time: float,
+    system_tokens: int,
+    seed: int,
+    prefix_block_size: int,
+) -> dict[str, Any]:
+    """See `Workload.agents`."""
+    rate, many = arrivals.checked_rate(rate), whole("num_agents", num_agents, high=MAX_REQUESTS)
+    branches = whole("branches", branches, high=MAX_REQUESTS)
+    tool_time = real("tool_time", tool_time, low=0, high=1e9)
+    system_tokens = whole("system_tokens", system_tokens, low=0, high=MAX_TOKENS)
+    size = whole("prefix_block_size", prefix_block_size, high=MAX_TOKENS)
+    n = _checked_size(many * (branches + 1), f"{many:,} agents that fork into {branches:,}")
+    new_text, answers = as_lengths("prompt_tokens", prompt_tokens), as_lengths("output_tokens", output_tokens)
+    arrival_rng, prompt_rng, output_rng = _streams(seed, 3)
+    prompts = sample_lengths("prompt_tokens", new_text, prompt_rng, n).reshape(many, branches + 1)
+    outputs = sample_lengths("output_tokens", answers, output_rng, n).reshape(many, branches + 1)
+    prompts[:, 0] += system_tokens
+    trunk = prompts[:, 0] + outputs[:, 0]
+    prompts[:, 1:] += trunk[:, None]
+    arrival, after = np.full((many, branches + 1), np.nan), np.full((many, branches + 1), -1)
+    arrival[:, 0] = arrivals.renewal(arrival_rng, rate, 1.0, many)
+    after[:, 1:] = (branches + 1) * np.arange(many)[:, None]
+    return {
+        "arrival": arrival.ravel(),
+        "prompt_tokens": prompts.ravel(),
+        "output_tokens": outputs.ravel(),
+        "after": after.ravel(),
+        "think_time": np.where(after < 0, 0.0, tool_time).ravel(),
+        "prefix": forks(trunk, (prompts + outputs)[:, 1:], system_tokens, size),
+        "prefix_block_size": size,
+        "prefix_answers": True,
+        "name": "agents",
+    }
 
 
 def _history(turn_tokens: np.ndarray, first: np.ndarray, counts: np.ndarray) -> np.ndarray:

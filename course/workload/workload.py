@@ -228,6 +228,18 @@ class Workload:
 
         return with_system_prompt(self, tokens, prefix_block_size)
 
+    def with_documents(
+        self, documents: int, tokens: int, skew: float = 0.0, prefix_block_size: int = 16, seed: int = 0
+    ) -> "Workload":
+        """The same requests behind a document of so many tokens each, as retrieval (RAG) puts it before a question.
+
+        Which of the documents is drawn, the n-th most popular in proportion to 1 / n^skew; `seed` is of that draw.
+        prefix_block_size: see `with_system_prompt`. Raises ValueError as that does, and for a skew below 0.
+        """
+        from course.workload.sharing import with_documents
+
+        return with_documents(self, documents, tokens, skew, prefix_block_size, seed)
+
     def head(self, n: int) -> "Workload":
         """The first `n` requests; all of them if there are fewer, as the shell command of that name does."""
         n = min(whole("n", n, high=10**18), len(self))
@@ -375,6 +387,31 @@ class Workload:
         columns = conversations.turns(
             rate, num_conversations, turns, prompt_tokens, output_tokens, think_time, think_cv, system_tokens, seed,
             prefix_block_size,
+        )  # fmt: skip
+        return cls(**columns)
+
+    @classmethod
+    def agents(
+        cls,
+        rate: float,
+        num_agents: int,
+        branches: int,
+        prompt_tokens: int | Lengths,
+        output_tokens: int | Lengths,
+        tool_time: float = 0.0,
+        system_tokens: int = 0,
+        seed: int = 0,
+        prefix_block_size: int = 16,
+    ) -> "Workload":
+        """Agents that fork: one request each, and a tool time after its answer `branches` more, all at once.
+
+        Agents begin as a Poisson process of `rate` a second. A branch's prompt is the first prompt, its answer, and
+        `prompt_tokens` of its own; the first prompt has system_tokens before its own text. So do several samples of one
+        prompt, or the beams of a search, begin alike. `prefix` says what they have in common, in blocks of
+        `prefix_block_size` tokens. Rows stand agent by agent. ValueError for settings that cannot be.
+        """
+        columns = conversations.agents(
+            rate, num_agents, branches, prompt_tokens, output_tokens, tool_time, system_tokens, seed, prefix_block_size
         )  # fmt: skip
         return cls(**columns)
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import simpy
@@ -63,6 +64,24 @@ OTHERS = {  # what is served -> floor of the ratio, and how; 10,000 requests eac
     "any callable as step time": (0.7, lambda load: serve(load, ENGINE, lambda step: STEP_TIME(step), CACHE)),
     "static": (5, lambda load: serve(load, policies.Static(SLOTS), STEP_TIME)),
 }
+
+
+class General(policies.Continuous):
+    """Continuous through the loop that asks a policy."""
+
+
+SHARING = {  # what 10,000 prompts of 512 tokens have in common -> (blocks, their workload)
+    "prompts that share nothing": (2_600, lambda load: load),
+    "a system prompt of 256 tokens": (2_600, lambda load: prefixed(load, 1)),
+    "60 documents of 256 tokens": (2_600, lambda load: prefixed(load, 60)),
+    "1,800 blocks, 60 documents": (1_800, lambda load: prefixed(load, 60)),
+}
+
+
+def prefixed(load: Workload, documents: int) -> Workload:
+    """The same with prompts that begin with one of so many documents of 256 tokens."""
+    which = np.random.default_rng(0).integers(0, documents, len(load)).tolist()
+    return replace(load, prefix=tuple(tuple(range(16 * one, 16 * one + 16)) for one in which), prefix_block_size=16)
 
 
 def capacity(output: int) -> float:
@@ -171,6 +190,16 @@ def main() -> int:
     for name, (floor, work) in OTHERS.items():
         value, _, _ = ratio(lambda: simpy_server(ten), lambda work=work: work(ten))
         report(f"SimPy / serve, {name}", value, "x", floor, True)
+    general, caching = (
+        kind(SLOTS, BUDGET, long_prefill_token_threshold=2048) for kind in (General, policies.Continuous)
+    )
+    for name, (blocks, shared) in SHARING.items():
+        load = shared(ten)
+        value, _, _ = ratio(
+            lambda load=load, blocks=blocks: serve(load, caching, STEP_TIME, KVCache(blocks, prefix_caching=True)),
+            lambda blocks=blocks: serve(ten, general, STEP_TIME, KVCache(blocks)),
+        )
+        report(f"prefix caching / the general loop, {name}", value, "x", 3.5, False, ", goal 2x")
     value, _, _ = ratio(lambda: ours(long), lambda: ours(short))
     report("512- / 128-token answers at 10% load, 10,000 requests", value, "x", 1.5, False)
     value, _, _ = ratio(lambda: ours(hundred), lambda: ours(ten), times=5)

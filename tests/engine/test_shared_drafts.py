@@ -217,11 +217,12 @@ def test_of_two_blocks_alike_the_older_one_is_shared(loop):
 
 
 def test_a_span_grows_only_while_its_ages_are_right():
-    """Its blocks came in steps 10, 14, 18: one of step 22 or later goes on, one of 18.5 would seem younger."""
+    """Its blocks came in steps 10, 14, 18: one of step 22 goes on, others have another age."""
     span = Span(2, 5, Chain(object(), (), 1, 0))
     span.copies.append(Copy(span, set(), 10, 4, 1))
-    assert span.goes_on(5, 22, 4) and span.goes_on(5, 30, 4)
-    assert not span.goes_on(5, 18.5, 4)
-    assert not span.goes_on(5, 22, 0)  # several blocks at once, of which the second would seem younger
-    span.copies.append(Copy(span, set(), 12, 4, 2))
-    assert not span.goes_on(5, 22, 4)
+    assert span.goes_on(22, 4, 1)
+    assert not span.goes_on(18.5, 4, 1) and not span.goes_on(30, 4, 1)
+    assert not span.goes_on(22, 0, 1)  # several blocks at once, of which the second would seem younger
+    assert not span.goes_on(22, 4, 2)  # after a preemption
+    span.forked = True
+    assert not span.goes_on(22, 4, 1)

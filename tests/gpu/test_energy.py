@@ -36,7 +36,16 @@ def test_the_mean_is_of_whole_moves_of_the_counter(every: float) -> None:
 
 def test_a_counter_that_stands_gives_no_watts() -> None:
     assert Card(640, 10.0).mean() is None
-    assert Card(640, 0.3).mean() is None  # two moves are one difference, whose ends may both be late
+    assert Card(640, 0.9).mean() is None  # two moves are one difference, whose ends may both be late
+
+
+def test_long_runs_are_repeated_until_the_counter_has_moved() -> None:
+    """A step of a quarter of a second is looked at twice in a window; a slow counter moves twice."""
+    card = Card(640, 0.05)
+    assert energy.mean_watts(card.joules, lambda: card.run(0.25), clock=lambda: card.now) == pytest.approx(640, rel=0.1)
+    slow = Card(640, 0.3)
+    assert slow.mean() == pytest.approx(640, rel=0.05)
+    assert slow.now < 1.3  # no longer than for three moves
 
 
 class Nvml:

@@ -35,7 +35,7 @@ def test_points_fit_into_the_cache_and_come_once() -> None:
         assert most == step_profile.FULLEST or room - batch * most < 16 * batch
 
 
-def test_drafts_are_verified_by_rows_that_share_their_blocks() -> None:
+def test_drafts_are_verified_as_the_newest_tokens_of_their_sequence() -> None:
     found = list(step_profile.verify_points(65_536))
     assert len(set(found)) == len(found) > 10
     assert all(sequences * context <= 65_536 for sequences, _, context in found)
@@ -44,10 +44,9 @@ def test_drafts_are_verified_by_rows_that_share_their_blocks() -> None:
     llama.fill_cache()
     step = step_profile.verify_step_at(llama, (3, 2, 40), np.random.default_rng(0))
     here = step.inputs.here
-    assert here["lengths"].tolist() == [38, 39, 40] * 3
-    tables = here["table"].reshape(3, 3, -1)
-    assert np.all(tables == tables[:, :1])
-    assert len(np.unique(tables[:, 0])) == 9  # blocks: 3 of each of 3 sequences
+    assert here["lengths"].tolist() == [40] * 3
+    assert here["positions"].reshape(3, 3).tolist() == [[37, 38, 39]] * 3
+    assert len(np.unique(here["table"])) == 9  # blocks: 3 of each of 3 sequences
     step.run()
     assert np.all(np.isfinite(step.logits()))
 

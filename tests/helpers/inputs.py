@@ -164,6 +164,21 @@ def ragged(draw: random.Random) -> tuple[Any, ...]:
     return draw.randint(0, 4), [draw.choice([0, 1, 2, 5, 30]) for _ in range(draw.randint(0, 6))]
 
 
+def shared_steps(draw):
+    stays = draw.uniform(0.1, 3)
+    step = stays + draw.uniform(1, 40)
+    cards = draw.choice([1, 2, 4, 8])
+    return [
+        step,
+        stays,
+        cards,
+        draw.randint(1, 90),
+        draw.uniform(0.005, 0.05),
+        draw.randint(1, 256),
+        draw.uniform(1, 5),
+    ]
+
+
 def engines(draw: random.Random) -> tuple[Any, ...]:
     """Requests that wait and that run, of some engines; equal loads are frequent."""
     many = draw.randint(2, 5)
@@ -185,6 +200,7 @@ DRAWS = {
     ("11", "pack"): ragged,
     ("12", "loop"): captures,
     ("13", "how_many"): verifications,
+    ("14", "cost"): shared_steps,
     ("14", "route"): engines,
     ("15", "joins"): two_queues,
     ("15", "last"): deadlines,

@@ -13,6 +13,7 @@ from course.engine.step import Step as StepParts
 from course.gpu.ops import numbers
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Llama, Shape, Weights, reference
+from course.lm.sampling import Sampling, cumulate, uniform
 from course.policies import Request
 from tests.helpers.strategies import examples
 from tools.gpu.captured import AsCaptured, CaptureSizes, Overhead, Warmth, captured_seconds, prompt_share
@@ -117,6 +118,24 @@ def test_a_step_with_room_to_spare_gives_the_logits_of_a_step_without(tiny: Tiny
     tight.write_parts(sequences[2], [[9]], chunks=[(7, 0)])
     tight.run()
     assert np.abs(tight.logits()[0] - found[0]).max() < NEAR * np.abs(found).max()
+
+
+def test_a_sampled_step_draws_what_the_sampling_of_the_small_model_draws(on: Queue) -> None:
+    how = Sampling(temperature=2.0, top_k=30, top_p=0.9, seed=5)
+    tiny = Tiny(on, sampling=how)
+    serve_live(LOAD, policies.Continuous(4, 24), tiny.live, KVCache(20, 16))
+    right = greedy = 0
+    for i in range(len(LOAD)):
+        known = tiny.live.tokens[i]
+        for place in range(LOAD.prompt_tokens[i], len(known)):
+            logits = reference.forward(TINY, tiny.exact, known[:place])[-1:]
+            # A draw as near to an edge as float32 logits are to float64's may fall to either side.
+            draw = uniform(how.seed, np.array([i]), np.array([place]))
+            edges = cumulate(logits, how.temperature, how.top_k, how.top_p)[0]
+            near = np.abs(edges - draw).min() < NEAR
+            right += near or known[place] == how.choose(logits, np.array([i]), np.array([place]))[0]
+            greedy += known[place] == logits.argmax()
+    assert right == LOAD.output_tokens.sum() > greedy
 
 
 @given(st.integers(1, 30), st.integers(0, 5), st.integers(0, 9))

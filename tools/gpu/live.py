@@ -9,14 +9,15 @@
 
 A step runs in the smallest captured size that holds it, as engines with CUDA graphs do, and the rest is padding. Each
 answer has the length that the workload says, whatever its tokens are (vLLM's `ignore_eos`); its tokens are the most
-likely ones. In a padded batch the padding is computed too: that of the prompts, and that of each answer after its end.
-Decodes do not attend to the padding of their prompts; the engine counts it, and so does a simulator's step time.
+likely ones, or drawn by `sampling`. In a padded batch the padding is computed too: that of the prompts, and that of
+each answer after its end. Decodes do not attend to the padding of their prompts; the engine counts it, and so does a
+simulator's step time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +27,10 @@ from course.base.settings import quote, seed_sequence, whole
 from course.engine.executor import Work
 from course.engine.live import Emitted, Live
 from course.engine.step import Step
+from course.gpu.ops import sampling as drawing
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.step import BLOCK
+from course.lm.sampling import GREEDY, Sampling, uniform
 from course.policies.base import Request
 from course.steptime import Recorded
 from course.workload import Workload
@@ -64,7 +67,8 @@ class LiveLlama(Live):
 
     llama: the model and its cache; the engine's KVCache has as many blocks of 16 tokens, or fewer. longest: tokens of
     the longest sequence that will come; typical: of an ordinary one (see PaddedStep). sizes: what steps are rounded up
-    to. prompts: the token numbers of each request by its index; random ones by default, drawn from `seed`.
+    to. prompts: the token numbers of each request by its index; random ones by default, drawn from `seed`. sampling:
+    how tokens are chosen, on the device and as a part of the captured step.
 
     timings: of each step. late: sizes that were captured only when a step asked for them, while people waited.
     """
@@ -78,9 +82,11 @@ class LiveLlama(Live):
         sizes: CaptureSizes | None = None,
         prompts: Callable[[Request], Any] | None = None,
         seed: int = 0,
+        sampling: Sampling = GREEDY,
         **settings: Any,
     ) -> None:
         super().__init__(**{"sleep": sleep_exactly} | settings)
+        self.sampling = sampling
         self.llama, self.longest = llama, whole("longest", longest, high=llama.max_positions)
         self.sizes, self.typical = sizes or CaptureSizes(), typical
         self._prompts, self._seed = prompts, seed
@@ -161,6 +167,7 @@ class LiveLlama(Live):
             decodes=decodes,
             longest=self.longest,
             typical=self.typical,
+            sampled=self.sampling != GREEDY,
         )
         step.write_parts(np.zeros(0, np.int64), [])  # all padding
         step.run()
@@ -195,7 +202,10 @@ class LiveLlama(Live):
         ]
         tokens = sum(count for count, _ in chunks)
         step, replay = self._step(self.sizes.of(tokens, len(chunks), len(lengths)))
-        step.write_parts(np.concatenate(ids), tables, chunks=chunks, lengths=lengths, asked=asked)
+        requests = [*(request for request, _ in work.chunks), *work.decodes]
+        step.write_parts(
+            np.concatenate(ids), tables, chunks=chunks, lengths=lengths, asked=asked, settings=self._settings(requests)
+        )
         launched = time.perf_counter()
         queue = self.llama.queue
         if queue.captures:
@@ -227,6 +237,20 @@ class LiveLlama(Live):
         timings.inputs.append(launched - began)
         timings.after.append(time.perf_counter() - ready)
         return Emitted(finished)
+
+    def _settings(self, requests: Sequence[Request]) -> np.ndarray | None:
+        """How the next token of each is drawn; None where the most likely one is taken."""
+        if self.sampling == GREEDY:
+            return None
+        how, places = self.sampling, ([one.index for one in requests], [one.known for one in requests])
+        return drawing.settings(
+            len(requests),
+            temperature=how.temperature,
+            top_k=how.top_k,
+            top_p=how.top_p,
+            draws=uniform(how.seed, *map(np.array, places)),
+            columns=self.llama.shape.vocabulary,
+        )
 
     def _step(self, size: Size) -> tuple[PaddedStep, Callable[[], Any]]:
         if size not in self._steps:

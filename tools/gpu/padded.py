@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import quote, whole
-from course.gpu.ops import append, most_likely, work_list
+from course.gpu.ops import append, most_likely, sampling, work_list
 from course.gpu.ops.prefill_attention import checked_chunks
+from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
 from course.gpu.transformer.step import BLOCK, Step
 
@@ -20,7 +21,8 @@ class PaddedStep(Step):
     longest: tokens of the longest sequence that will come. typical: of an ordinary one, for which attention is cut up;
     half of the longest by default. Padded rows go through the products like any others; their keys and values are kept
     nowhere, and no attention is computed of padded prompt tokens. A padded decode attends to one token. The step ends
-    with greedy decoding: `chosen` has the token of each sequence.
+    with greedy decoding, or with drawing by the settings that `write_parts` is given if it is `sampled`: `chosen` has
+    the token of each sequence.
 
     Raises ValueError as Step does, and for more chunks than tokens.
     """
@@ -35,6 +37,7 @@ class PaddedStep(Step):
         longest: int,
         typical: int | None = None,
         form: str = "auto",
+        sampled: bool = False,
     ) -> None:
         tokens, chunks = whole("chunk_tokens", chunk_tokens, low=0), whole("chunks", chunks, low=0)
         decodes, longest = whole("decodes", decodes, low=0), whole("longest", longest, high=llama.max_positions)
@@ -42,18 +45,30 @@ class PaddedStep(Step):
             raise ValueError(
                 f"{chunks} chunks of {tokens} prompt tokens together are impossible: give each at least one token"
             )
-        self.longest, self.prompt_rows = longest, tokens
+        self.longest, self.prompt_rows, self.sampled = longest, tokens, sampled
         self._typical = -(-longest // 2) if typical is None else whole("typical", typical, high=longest)
         # However the tokens are shared out, they need no more tiles than one long chunk and the others of one token.
         listed = [(tokens - chunks + 1, 0)] + [(1, 0)] * (chunks - 1) if chunks else []
         super().__init__(llama, chunks=listed, lengths=[longest] * decodes, max_blocks=-(-longest // BLOCK), form=form)
         self._chosen = llama.ints(self.sequences)
-        self.launches.append(most_likely.prepare(self.queue, self._logits, self._chosen, kind=llama.kind, chained=True))
+        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
+        if not sampled:
+            self.launches.append(most_likely.prepare(self.queue, self._logits, self._chosen, **how))
+            return
+        self._greedy = sampling.settings(1, temperature=0, columns=llama.shape.vocabulary)
+        settings, rounds = self.inputs.there["settings"].view(np.float32), llama.ints(self.sequences)
+        self.launches.append(sampling.prepare(self.queue, self._logits, settings, self._chosen, rounds, **how))
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """As if one prompt of typical length came in chunks of all the tokens: places to spare hold no work."""
         one = [(0, self.prompt_rows, max(0, self._typical - self.prompt_rows), 0)] if listed else []
         super()._plan_attention(one, [self._typical] * len(lengths))
+
+    def _make_inputs(self, listed: list) -> None:
+        super()._make_inputs(listed)
+        if self.sampled:
+            sizes = {name: array.shape for name, array in self.inputs.here.items()}
+            self.inputs = Inputs(self.queue, sizes | {"settings": (self.sequences, 4)})
 
     def write_parts(
         self,
@@ -63,11 +78,13 @@ class PaddedStep(Step):
         chunks: Sequence[tuple[int, int]] = (),
         lengths: Sequence[int] = (),
         asked: Sequence[int] | None = None,
+        settings: np.ndarray | None = None,
     ) -> None:
         """What the next run computes: ids and block tables, of the chunks first.
 
         chunks: (tokens, tokens cached before) of each. lengths: of each decode, its new token included. asked: the
-        token of each chunk whose answer is wanted, counted from 1: the last, unless padding comes behind it.
+        token of each chunk whose answer is wanted, counted from 1: the last, unless padding comes behind it. settings:
+        of each sequence, as `sampling.settings` gives them, for a step that is sampled; greedy by default.
         Raises ValueError for more than was prepared for, and as `Step.write` does.
         """
         here, places, rows = self.inputs.here, len(self.chunk_tokens), self.prompt_rows
@@ -105,6 +122,11 @@ class PaddedStep(Step):
         used = append.checked_slots(np.concatenate(slots), self.llama.blocks)
         here["slots"][:total], here["slots"][rows:end] = used[:total], used[total:]
         here["ends"][places:] = np.arange(rows, self.tokens)
+        if self.sampled:
+            drawn = here["settings"].view(np.float32)
+            drawn[:] = self._greedy
+            if settings is not None:
+                drawn[: len(chunks)], drawn[places : places + decodes] = np.split(settings, [len(chunks)])
         if self.decodes:
             self._write_work(known)
         if places:
@@ -146,7 +168,7 @@ class PaddedStep(Step):
             work_list.table_of(tables, self.columns, blocks)  # says which
 
     def chosen(self) -> np.ndarray:
-        """int32 (sequences,): the most likely next token of each, once the last run is done."""
+        """int32 (sequences,): the next token of each, once the last run is done."""
         with self.queue.here():
             return self.queue.device.to_numpy(self._chosen)
 

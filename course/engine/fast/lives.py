@@ -319,6 +319,8 @@ class Lives(Intake):
         self._note_prompt(life)
         self.note_run(request, self.steps - 1)
         emitted, computed = life.emitted, life.computed
+        if self.counts:
+            self.pool.take(request, 0, computed)  # what it has filled, it has filled by now
         self.decoding.discard(request)
         self.decodes -= 1
         self.context -= life.prompt_tokens + emitted

@@ -1,4 +1,4 @@
-"""Attention of one new token a sequence over its paged KV cache: one launch, however long or unequal the sequences."""
+"""Attention of the newest tokens of each sequence over its paged KV cache: one launch, however unequal they are."""
 
 from __future__ import annotations
 
@@ -20,8 +20,25 @@ def uses_tensor_cores(queue: Queue, kind: str, width: int) -> bool:
     return queue.tensor_cores and kind != "fp32" and width in (64, 128)
 
 
+MOST_LINES = 32
+"""Queries that share a KV head and a launch: new tokens a sequence times query heads a KV head."""
+CLUSTERS = (16, 8, 4, 2)
+CLUSTERED = ((1, 8, 8), (3, 4, 8), (8, 2, 8))
+"""(sequences at most, blocks of a cluster, warps of each): what was fastest in whole steps on an H200."""
+MOST_IN_CLUSTERS = CLUSTERED[-1][0]
+"""Sequences up to which parts that merge as a cluster are faster than items that merge through memory."""
+LONGEST_OF_FEW, UNEQUAL = 2_048, 2.0
+"""Tokens above which clusters that leave multiprocessors idle lose, and how many times the mean the longest may have:
+a cluster reads its own sequence alone, while items are shared out."""
+MOST_SHARED = 48 * 1_024
+"""Bytes of shared memory that a kernel may declare."""
+
+
 class DecodeAttention:
     """Workspace and launches for up to `max_sequences` sequences in up to `max_items` items of work.
+
+    Where drafts are verified each sequence has `newest` new tokens, whose keys and values are in the cache and are read
+    once; it then counts for as many sequences, and an item for as many.
 
     heads, kv_heads, width: of the model; at most 8 query heads share a KV head, and a head has 32, 64 or 128 numbers.
     tensor: with tensor cores or without; None: where they help. warps: of a thread block, 4 or 8; None: as `plan` says.
@@ -59,24 +76,56 @@ class DecodeAttention:
         self.weights = device.empty((max_items, kv_heads, group, 2), np.float32)
         self.counters = device.to_device(np.zeros((max_sequences, kv_heads), np.uint32))
 
-    def resident(self, warps: int) -> int:
+    def resident(self, warps: int, newest: int = 1) -> int:
         """Thread blocks of so many warps that a multiprocessor holds: as many as leave registers enough to each."""
-        room = 12 if self.tensor or self.heads // self.kv_heads <= 4 else 8
+        lines = newest * self.heads // self.kv_heads
+        room = 12 if lines <= (8 if self.tensor else 4) else 8
         return max(1, room // warps)
 
-    def plan(self, lengths: Any, warps: Sequence[int] = ()) -> tuple[int, int]:
+    def cluster(self, lengths: Any, newest: int = 1) -> tuple[int, int]:
+        """(thread blocks of a cluster that should share each sequence, warps of each).
+
+        (1, 0) where items that merge through memory are faster, or there are no clusters.
+        """
+        if not self.tensor or self.queue.merging_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
+            return 1, 0
+        blocks, warps = next((blocks, warps) for most, blocks, warps in CLUSTERED if len(lengths) <= most)
+        if newest == 1 and len(lengths) == 4:
+            blocks, warps = 8, 4
+        longest = int(np.max(lengths))
+        few = self.kv_heads * len(lengths) * blocks < 0.75 * self.queue.multiprocessors
+        if longest > UNEQUAL * np.mean(lengths) or (few and longest > LONGEST_OF_FEW):
+            return 1, 0
+        lines = newest * self.heads // self.kv_heads
+        if self.shared_bytes(lines, warps, blocks) > MOST_SHARED:
+            blocks, warps = 2 * blocks if blocks < 8 else blocks, 4
+        return blocks, warps
+
+    def shared_bytes(self, lines: int, warps: int, cluster: int) -> int:
+        """What a block declares: room for eight lines of each warp, for all lines in a cluster, for many queries."""
+        held = 4 * min(lines, 8) * (self.width + 2) * warps
+        whole_lines = 4 * lines * (self.width + 2) if cluster > 1 else 0
+        queries = 32 * self.width * numbers.dtype(self.kind).itemsize if lines > 16 and self.tensor else 0
+        return held + whole_lines + queries + 16
+
+    def plan(self, lengths: Any, warps: Sequence[int] = (), newest: int = 1) -> tuple[int, int]:
         """(warps of a thread block, blocks of 16 tokens to cut sequences into) that should be fastest.
 
-        warps: to choose from; all that the form has by default.
+        warps: to choose from; all that the form has by default. newest: new tokens a sequence.
         """
         block_seconds = BLOCK * self.token_bytes / self.kv_heads / self.queue.read_bandwidth
-        most = max(1, self.max_items // max(1, len(lengths)))
+        most = max(1, self.max_items // max(1, newest * len(lengths)))
         # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
         latencies = {4: 0.52e-6, 8: 0.23e-6} if self.tensor else {4: 0.65e-6}
+        lines = newest * self.heads // self.kv_heads
+        if self.tensor and lines > 8:  # two and more octets of lines are more to compute
+            latencies[8] *= 1.17
+        if lines > 16:
+            latencies.pop(8, None)  # their sums have no room in shared memory
         found = []
         for many in [self.warps] if self.warps else warps or latencies:
             latency = latencies.get(many, latencies[max(latencies)])
-            card = work_list.Card(self.queue.multiprocessors * self.resident(many), block_seconds, latency)
+            card = work_list.Card(self.queue.multiprocessors * self.resident(many, newest), block_seconds, latency)
             blocks, seconds = work_list.best_blocks(lengths, self.kv_heads, card, min(64, most))
             found.append((seconds, many, blocks))
         return min(found)[1:]
@@ -94,18 +143,32 @@ class DecodeAttention:
         *,
         groups: int = 0,
         warps: int | None = None,
+        newest: int = 1,
+        cluster: int = 1,
         chained: bool = False,
     ) -> Launch:
         """A launch over all places of `items`, of which any may be empty.
 
-        q: (sequences, heads, width). caches: (blocks, KV heads, 16, width). table: (sequences, most blocks) int32.
-        lengths: (sequences,) int32. items, spans: of a WorkList, on the device. out: (sequences, heads, width), or
-        packed with room for 8 x groups rows. Raises ValueError for arrays that do not fit together.
+        q: (sequences x newest, heads, width), the rows of a sequence side by side, its last token in the last. caches:
+        (blocks, KV heads, 16, width). table: (sequences, most blocks) int32. lengths: (sequences,) int32, the new
+        tokens included: `newest` at least. items, spans: of a WorkList, on the device. out: as q, or packed with room
+        for 8 x groups rows. cluster: blocks that share a sequence and merge in shared memory, whatever the items are;
+        see `cluster`. Raises ValueError for arrays that do not fit together, and for too many new tokens.
         """
-        args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups)
+        args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups, newest)
         if self.queue.plain:
-            return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups)
+            return lambda: _twin_into(out, q, k_cache, v_cache, table, lengths, self.kind, groups, newest)
         warps = whole("warps", warps or self.warps or 4, high=8)
+        if cluster > 1 and (cluster not in CLUSTERS or cluster > self.queue.merging_cluster):
+            raise ValueError(f"{cluster} blocks cannot be a cluster: 2, 4, 8 or 16 on a card of compute capability 9.0")
+        shared = self.shared_bytes(newest * self.heads // self.kv_heads, warps, cluster)
+        if shared > MOST_SHARED:
+            raise ValueError(
+                f"{newest} new tokens a sequence in thread blocks of {warps} warps need {shared:,} bytes of shared "
+                f"memory, of which there are {MOST_SHARED:,}: take 4 warps"
+            )
+        macros = {"NEWEST": newest} if newest > 1 else {}
+        macros |= {"CLUSTER": cluster} if cluster > 1 else {}
         kernel = self.queue.kernel(
             "decode_attention",
             self.kind,
@@ -113,11 +176,13 @@ class DecodeAttention:
             G=self.heads // self.kv_heads,
             KV_HEADS=self.kv_heads,
             WARPS=warps,
-            RESIDENT=self.resident(warps),
+            RESIDENT=self.resident(warps, newest),
             TENSOR=int(self.tensor),
             OUT_GROUPS=groups,
+            **macros,
         )
-        return self.queue.prepare(kernel, (int(items.shape[0]), self.kv_heads), 32 * warps, args, chained=chained)
+        places = cluster * int(lengths.shape[0]) if cluster > 1 else int(items.shape[0])
+        return self.queue.prepare(kernel, (places, self.kv_heads), 32 * warps, args, chained=chained)
 
     def arguments(
         self,
@@ -130,51 +195,65 @@ class DecodeAttention:
         spans: Any,
         out: Any,
         groups: int = 0,
+        newest: int = 1,
     ) -> tuple:
         """What the kernel takes, with the workspace. Raises ValueError for arrays that do not fit together."""
-        sequences, places = int(q.shape[0]), int(items.shape[0])
-        if sequences > self.max_sequences or places > self.max_items:
-            raise ValueError(
-                f"{sequences} sequences in {places} items: prepared for {self.max_sequences} in {self.max_items}"
-            )
         heads, kv_heads, width = self.heads, self.kv_heads, self.width
-        array("q", q, (sequences, heads, width), self.kind)
+        most = MOST_LINES * kv_heads // heads
+        if not 1 <= newest <= most:
+            raise ValueError(
+                f"{newest} new tokens a sequence: the kernel takes 1 to {most} with {heads // kv_heads} query heads a "
+                "KV head"
+            )
+        rows, sequences, places = int(q.shape[0]), int(lengths.shape[0]), int(items.shape[0])
+        if rows > self.max_sequences or places * newest > self.max_items:
+            of = f" of {newest} new tokens" if newest > 1 else ""
+            raise ValueError(
+                f"{sequences} sequences{of} in {places} items: prepared for {self.max_sequences // newest} in "
+                f"{self.max_items // newest}"
+            )
+        array("q", q, (sequences * newest, heads, width), self.kind)
         array("k_cache", k_cache, (None, kv_heads, BLOCK, width), self.kind)
         array("v_cache", v_cache, k_cache.shape, self.kind)
         array("table", table, (sequences, None), np.int32)
         array("lengths", lengths, (sequences,), np.int32)
         array("items", items, (places, 3), np.int32)
         array("spans", spans, (sequences, 2), np.int32)
-        array("out", out, packing.shape(groups, heads * width) if groups else (sequences, heads, width), self.kind)
+        array("out", out, packing.shape(groups, heads * width) if groups else q.shape, self.kind)
         args = (q, k_cache, v_cache, table, lengths, items, spans, out, self.sums, self.weights, self.counters)
         return (*args, int(table.shape[1]), math.log2(math.e) / math.sqrt(width))
 
 
-def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups) -> None:
-    found = twin(q, k_cache, v_cache, table, lengths, kind)
+def _twin_into(out, q, k_cache, v_cache, table, lengths, kind, groups, newest) -> None:
+    found = twin(q, k_cache, v_cache, table, lengths, kind, newest)
     if groups:
         packing.put_rows(out, found.reshape(len(q), -1))
     else:
         out[...] = found
 
 
-def twin(q, k_cache, v_cache, table, lengths, kind) -> np.ndarray:
+def twin(q, k_cache, v_cache, table, lengths, kind, newest=1) -> np.ndarray:
     """The kernel in NumPy: float32 inside, rounded once at the end; a sequence of length 0 gives zeros."""
-    return numbers.encode(_attend(q, k_cache, v_cache, table, lengths, kind, np.float32), kind)
+    return numbers.encode(_attend(q, k_cache, v_cache, table, lengths, kind, newest, np.float32), kind)
 
 
-def reference(q, k_cache, v_cache, table, lengths, kind) -> np.ndarray:
-    """The definition in float64, from the numbers as they are stored, shape (sequences, heads, width)."""
-    return _attend(q, k_cache, v_cache, table, lengths, kind, np.float64)
+def reference(q, k_cache, v_cache, table, lengths, kind, newest=1) -> np.ndarray:
+    """The definition in float64, from the numbers as they are stored, shape of q: (sequences x newest, heads, width).
+
+    Row r of a sequence attends to its first length - newest + 1 + r tokens.
+    """
+    return _attend(q, k_cache, v_cache, table, lengths, kind, newest, np.float64)
 
 
-def _attend(q, k_cache, v_cache, table, lengths, kind, precision) -> np.ndarray:
+def _attend(q, k_cache, v_cache, table, lengths, kind, newest, precision) -> np.ndarray:
     queries = numbers.decode(q, kind).astype(precision)
-    sequences, heads, width = queries.shape
+    rows, heads, width = queries.shape
     kv_heads = k_cache.shape[1]
+    table = np.repeat(table, newest, axis=0)
+    lengths = (np.asarray(lengths)[:, None] - np.arange(newest)[::-1]).ravel()
     found = np.zeros(queries.shape, precision)
-    for s in range(sequences):
-        if not lengths[s]:
+    for s in range(rows):
+        if lengths[s] < 1:
             continue
         keys, values = (
             numbers.decode(cache[table[s, : -(-int(lengths[s]) // BLOCK)]], kind)

@@ -51,6 +51,11 @@ class Queue:
         return 1
 
     @property
+    def merging_cluster(self) -> int:
+        """Blocks of a cluster that adds up at its end only: the CPU shim has those too, one block after the other."""
+        return 16 if self.device.kind == "cpu-shim" else self.largest_cluster
+
+    @property
     def read_bandwidth(self) -> float:
         """Bytes/s at which the device reads its memory, to plan work by; measured once if it is a GPU."""
         return READ_BANDWIDTH

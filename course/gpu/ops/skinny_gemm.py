@@ -34,12 +34,17 @@ def groups_for(rows: int) -> int:
 
 
 def variant(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
-    """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H100."""
-    if groups == 4:
-        if finish == "heads":
-            return 2, 3, 1
-        return (4, 1, 2) if finish == "residual" and columns > 8_192 else (2, 2, 1)
-    return (2, 3, 1) if finish == "heads" and groups > 1 else (4, 2, 1)
+    """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H200.
+
+    Those of four groups were so on an H100 already.
+    """
+    if finish == "heads":
+        return (2, 3, 1) if groups > 2 else (2, 2, 1)
+    if finish == "residual":
+        if columns > 8_192:
+            return (4, 1, 2) if groups in (2, 4) else (4, 2, 1)
+        return (2, 2, 1) if groups == 4 else (4, 2, 1)
+    return (2, 2, 2) if groups == 3 else (2, 2, 1)
 
 
 def prepare(
@@ -68,18 +73,56 @@ def prepare(
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
+    args = arguments(queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind, most=MOST_ROWS)
+    if queue.plain:
+        return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
+    pieces, groups, tiles = int(x.shape[0]), int(x.shape[1]), int(w.shape[0])
+    columns = 32 * pieces
+    tensor = queue.tensor_cores if tensor is None else tensor
+    if not tensor and groups > 1:
+        raise ValueError(f"{rows} rows: the form without tensor cores takes 8 at most")
+    best = variant(groups, finish, columns) if tensor else (4, 2, 1)
+    depth = depth or next(size for size in (best[0], 2, 1) if pieces % size == 0)
+    resident = resident or best[1]
+    tiles_a_block = tiles_a_block or (best[2] if tiles % best[2] == 0 else 1)
+    if pieces % depth:
+        raise ValueError(f"K = {columns} is not a multiple of 32 x depth {depth}")
+    if tiles % tiles_a_block:
+        raise ValueError(f"{tiles} tiles cannot be divided evenly into blocks of {tiles_a_block}")
+    macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
+    macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
+    macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | ({"HEAD_DIM": int(out.shape[2])} if heads else {})
+    return queue.prepare(
+        queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
+    )
+
+
+def arguments(
+    queue: Queue,
+    x: Any,
+    w: Any,
+    out: Any,
+    rows: int,
+    *,
+    finish: str,
+    norm: float | None,
+    heads: Heads | None,
+    kind: str,
+    most: int,
+) -> tuple:
+    """What both kernels of packed products take. Raises ValueError for arrays that do not fit, and over `most` rows."""
     if kind == "fp32":
         raise ValueError("packed products are for bf16 and fp16: fp32 is multiplied by `product`")
     pieces, groups = int(x.shape[0]), int(x.shape[1])
     tiles, columns = int(w.shape[0]), 32 * pieces
-    if not 1 <= rows <= 8 * groups or rows > MOST_ROWS:
-        raise ValueError(f"{rows} rows: x has room for {8 * groups}, and more than {MOST_ROWS} are for `product`")
+    if not 1 <= rows <= 8 * groups or rows > most:
+        raise ValueError(f"{rows} rows: x has room for {8 * groups}, and more than {most} are for `product`")
     array("x", x, packing.shape(groups, columns), kind)
     array("w", w, (tiles, pieces, 2, 8, 4, 8), kind)
     if (finish == "heads") != (heads is not None):
         raise ValueError('`heads` is only for the finish "heads"')
     width = query_heads = kv_heads = 0
-    extra: tuple = (out, out, out, out, out)  # not looked at
+    extra: tuple = ()
     if heads is not None:
         _, query_heads, width = (int(size) for size in out.shape)
         kv_heads = int(heads.k_cache.shape[1])
@@ -95,29 +138,10 @@ def prepare(
     else:
         shapes = {"rows": (rows, 16 * tiles), "residual": packing.shape(groups, 16 * tiles)}
         array("out", out, shapes.get(finish) or packing.shape(groups, 8 * tiles), kind)
-    if queue.plain:
-        return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
-    tensor = queue.tensor_cores if tensor is None else tensor
-    if not tensor and groups > 1:
-        raise ValueError(f"{rows} rows: the form without tensor cores takes 8 at most")
-    best = variant(groups, finish, columns) if tensor else (4, 2, 1)
-    depth = depth or next(size for size in (best[0], 2, 1) if pieces % size == 0)
-    resident = resident or best[1]
-    tiles_a_block = tiles_a_block or (best[2] if tiles % best[2] == 0 else 1)
-    if pieces % depth:
-        raise ValueError(f"K = {columns} is not a multiple of 32 x depth {depth}")
-    if tiles % tiles_a_block:
-        raise ValueError(f"{tiles} tiles cannot be divided evenly into blocks of {tiles_a_block}")
-    macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
-    macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
-    macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | ({"HEAD_DIM": width} if heads else {})
     if not heads:  # pointers of the right types, which are not followed
         nothing = _nothing(queue)
         extra = (out, out, nothing, nothing, nothing)
-    args = (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
-    return queue.prepare(
-        queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
-    )
+    return (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
 
 
 def _nothing(queue: Queue) -> Any:

@@ -7,21 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from course.base.settings import quote
-from course.gpu.ops import (
-    append,
-    gather,
-    numbers,
-    packing,
-    product,
-    rms_norm,
-    rope_append,
-    silu,
-    skinny_gemm,
-    work_list,
-)
+from course.base.settings import quote, whole
+from course.gpu.ops import append, numbers, skinny_gemm, work_list
 from course.gpu.ops.prefill_attention import WARPS, checked_chunks
 from course.gpu.ops.queue import Launch
+from course.gpu.transformer import forms
 from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
 
@@ -33,10 +23,13 @@ class Step:
     """A step of these token counts, prepared once: `write` its inputs, `run` it or replay `captured()`, take `logits`.
 
     chunks: (tokens, tokens already in the cache) of each prompt chunk; they come first in every order. lengths: of
-    each decode, the new token included. Both say what to prepare for; `write` may bring other cached tokens and other
+    each decode, its new tokens included. Both say what to prepare for; `write` may bring other cached tokens and other
     lengths. max_blocks: columns of the block tables, enough for these by default.
 
-    form: "fused" folds everything between the products into them (decodes only, at most 32, 16-bit numbers);
+    newest: new tokens of each decode, side by side: one, or a token and the drafts behind it that are verified, for
+    which keys and values are read once. Steps with chunks verify nothing.
+
+    form: "fused" folds everything between the products into them (decodes only, at most 32 tokens, 16-bit numbers);
     "library" leaves the products to a library, or to NumPy; "auto" takes the first where it can.
 
     Raises ValueError for a step that the model's memory has no room for.
@@ -50,6 +43,7 @@ class Step:
         lengths: Sequence[int] = (),
         max_blocks: int | None = None,
         form: str = "auto",
+        newest: int = 1,
     ) -> None:
         if form not in FORMS:
             raise ValueError(f"a step has the form {', '.join(FORMS)}, not {quote(form)}")
@@ -57,10 +51,17 @@ class Step:
         self.chunk_tokens = [int(tokens) for tokens, _ in chunks]
         self.decodes = len(lengths)
         self.sequences = len(chunks) + self.decodes
-        self.tokens = sum(self.chunk_tokens) + self.decodes
+        self.newest = whole("newest", newest)
+        self.tokens = sum(self.chunk_tokens) + self.decodes * self.newest
+        self.ends = len(chunks) + self.decodes * self.newest
+        """Rows that get logits."""
         if not self.tokens:
             raise ValueError("a step needs a chunk or a decode")
-        if self.tokens > llama.max_tokens or self.sequences > llama.max_sequences:
+        if self.newest > 1 and chunks:
+            raise ValueError(
+                f"{self.newest} new tokens of each decode beside a chunk: drafts are verified without chunks"
+            )
+        if self.tokens > llama.max_tokens or self.ends > llama.max_sequences:
             raise ValueError(
                 f"a step of {self.tokens} tokens of {self.sequences} sequences: the model was made for "
                 f"{llama.max_tokens} and {llama.max_sequences}"
@@ -71,13 +72,15 @@ class Step:
         listed = self._listed([int(cached) for _, cached in chunks])
         self._plan_attention(listed, lengths)
         rows = len(work_list.cut(lengths, self._blocks_an_item).items) if self.decodes else 0
-        self._places = min(rows + max(4, self.decodes // 8), llama.decode_attention.max_items) if rows else 0
+        most = llama.decode_attention.max_items // self.newest
+        self._places = min(rows + max(4, self.decodes // 8), most) if rows else 0
         self._places = max(self._places, rows)
         self.form = self._form(form)
         self._make_inputs(listed)
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
-        self.launches: list[Launch] = self._fused() if self.form == "fused" else self._library()
+        made = forms.fused if self.form == "fused" else forms.library
+        self.launches, self._logits = made(self, self._decode_attention if self.form == "fused" else self._attention)
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """How attention of these chunks and of decodes of these lengths is cut up."""
@@ -88,7 +91,10 @@ class Step:
             self._splits = (mixed if self.decodes else alone).splits(listed, self._slabs)
         if self.decodes:
             warps = (WARPS,) if listed else ()  # in one launch with a chunk they have its thread blocks
-            self._warps, self._blocks_an_item = llama.decode_attention.plan(lengths, warps)
+            attention = llama.decode_attention
+            self._warps, self._blocks_an_item = attention.plan(lengths, warps, self.newest)
+            self._cluster, warps_of_cluster = (1, 0) if listed else attention.cluster(lengths, self.newest)
+            self._warps = warps_of_cluster or self._warps
 
     def _form(self, form: str) -> str:
         fits = not self.chunk_tokens and self.tokens <= skinny_gemm.MOST_ROWS and bool(self.llama.weights.packed)
@@ -107,7 +113,7 @@ class Step:
 
     def _make_inputs(self, listed: list) -> None:
         sizes: dict[str, tuple[int, ...]] = dict.fromkeys(("ids", "positions", "slots"), (self.tokens,))
-        sizes |= {"ends": (self.sequences,), "table": (self.sequences, self.columns)}
+        sizes |= {"ends": (self.ends,), "table": (self.sequences, self.columns)}
         if self.decodes:
             sizes |= {"lengths": (self.decodes,), "items": (self._places, 3), "spans": (self.decodes, 2)}
         if listed:
@@ -154,8 +160,10 @@ class Step:
         ends = [tokens + behind for _, tokens, behind, _ in listed]
         if self.decodes:
             ends += work_list.checked_lengths(lengths, llama.max_positions).tolist()
+            if min(lengths) < self.newest:
+                raise ValueError(f"a sequence of {min(lengths)} tokens cannot have {self.newest} new ones")
         positions = [np.arange(behind, behind + tokens) for _, tokens, behind, _ in listed]
-        positions += [np.array([length - 1]) for length in lengths]
+        positions += [np.arange(length - self.newest, length) for length in lengths]
         slots = []
         for s, (end, where) in enumerate(zip(ends, positions, strict=True)):
             if end > llama.max_positions:
@@ -168,7 +176,7 @@ class Step:
         here["positions"][:] = np.concatenate(positions)
         here["slots"][:] = append.checked_slots(np.concatenate(slots), llama.blocks)
         last_rows = [first + tokens - 1 for first, tokens, _, _ in listed]
-        here["ends"][:] = [*last_rows, *range(self.tokens - self.decodes, self.tokens)]
+        here["ends"][:] = [*last_rows, *range(self.tokens - self.decodes * self.newest, self.tokens)]
         here["table"][:] = table
         if self.decodes:
             self._write_work(np.array(lengths))
@@ -199,7 +207,7 @@ class Step:
         return self.queue.captured(self.launches, self)
 
     def logits(self) -> np.ndarray:
-        """float32 (sequences, vocabulary): what may follow the last token of each chunk, then of each decode."""
+        """float32 (rows, vocabulary): what may follow the last token of each chunk, then each new token of a decode."""
         self.queue.wait()
         return numbers.decode(self.queue.device.to_numpy(self._logits), self.llama.kind)
 
@@ -217,74 +225,10 @@ class Step:
             there["spans"],
             out,
             warps=self._warps,
+            newest=self.newest,
+            cluster=self._cluster,
             **how,
         )
-
-    def _fused(self) -> list[Launch]:
-        """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention."""
-        llama, shape, queue, rows = self.llama, self.llama.shape, self.queue, self.tokens
-        there = self.inputs.there
-        groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
-        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
-        x = llama.room("x", *packing.shape(groups, shape.hidden))
-        q = llama.room("q", rows, shape.heads, shape.width)
-        attended = llama.room("attended", *packing.shape(groups, shape.heads * shape.width))
-        inner = llama.room("inner", *packing.shape(groups, shape.inner))
-        self._logits = llama.room("logits", rows, shape.vocabulary)
-
-        def multiply(given: Any, name: str, out: Any, finish: str, **more: Any) -> Launch:
-            return skinny_gemm.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
-
-        table = llama.weights.arrays["embedding"]
-        launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]
-        for i in range(shape.layers):
-            heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
-            launches += [
-                multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
-                self._decode_attention(i, q, attended, groups=groups, chained=True),
-                multiply(attended, f"layers.{i}.o", x, "residual"),
-                multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon),
-                multiply(inner, f"layers.{i}.down", x, "residual"),
-            ]
-        return [*launches, multiply(x, "head", self._logits, "rows", norm=shape.epsilon)]
-
-    def _library(self) -> list[Launch]:
-        """Nine launches a layer."""
-        llama, shape, queue, rows, kind = self.llama, self.llama.shape, self.queue, self.tokens, self.llama.kind
-        weights, there = llama.weights, self.inputs.there
-        how: dict[str, Any] = {"kind": llama.kind, "chained": True}
-        x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
-        qkv = llama.room("qkv", rows, shape.qkv_rows)
-        q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
-        gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
-        self._logits = llama.room("logits", self.sequences, shape.vocabulary)
-        launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
-        for i in range(shape.layers):
-            norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
-            launches += [
-                rms_norm.prepare(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
-                product.prepare(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
-                rope_append.prepare(
-                    queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
-                    there["positions"], there["slots"], **how,
-                ),
-                self._attention(i, q, attended),
-                product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
-                rms_norm.prepare(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
-                product.prepare(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
-                silu.prepare(queue, gate_up, inner, **how),
-                product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
-            ]  # fmt: skip
-        ends, normed_ends = (llama.room(name, self.sequences, shape.hidden) for name in ("ends", "normed_ends"))
-        if self.chunk_tokens:  # of a chunk only the last token's logits are wanted
-            launches.append(gather.prepare(queue, x, there["ends"], ends, **how))
-        else:
-            ends = x
-        return [
-            *launches,
-            rms_norm.prepare(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
-            product.prepare(queue, normed_ends, weights.head, self._logits, kind=kind),
-        ]
 
     def _attention(self, layer: int, q: Any, out: Any) -> Launch:
         """Of chunks, of decodes, or of both in one launch."""

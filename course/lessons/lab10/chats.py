@@ -42,7 +42,7 @@ def blocks_of_who_returns(rate: float, pause: float, turns: int, a_turn: int, sh
     return rate * pause * a_turn * sum(range(1, turns)) + shared
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def talks(pause: float = PAUSE, pause_cv: float = AGENTS, rate: float = RATE, seed: int = 0) -> Workload:
     """The chats."""
     return Workload.turns(rate, CHATS, TURNS, NEW, ANSWER, pause, pause_cv, SYSTEM, seed, BLOCK_SIZE)
@@ -68,7 +68,7 @@ class Chats:
         return ()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)  # 4 MB each
 def returned(
     num_blocks: int = 14_000, pause: float = PAUSE, pause_cv: float = AGENTS, rate: float = RATE, seed: int = 0
 ) -> Chats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from course.lessons.lab10 import by_hand, chats, decision, evening, game, live_words, one_prompt, sketch, tasks
+from course.lessons.lab10 import by_hand, chats, decision, deeper, evening, game, live_words, one_prompt, sketch, tasks
 from course.lessons.lab10.chats import AGENTS, PEOPLE
 from course.lessons.lab10.one_prompt import BLOCK_SIZE, SPEC, by_amdahl
 
@@ -103,6 +103,7 @@ def facts() -> dict[str, Any]:
         "decide_block": decision.BLOCK_SIZE, "decide_running": int(live.running.max()),
         "log_first": logged[0], "log_second": logged[1], "log_seconds": 9,
         "alone_rate": decision.HITS / decision.QUERIES,
+        **deeper.facts(),
         # The ticket and the quiz
         "ticket_before": monday.rates[0], "ticket_since": today.rates[0], "ticket_first": today.rates[1],
         "ticket_lost": today.preemptions, "ticket_share_before": evening.BEFORE, "ticket_share_since": evening.SINCE,
@@ -191,6 +192,7 @@ def claims() -> dict[str, bool]:
         "sketch: the truth is no belief": not any(b.when(sketch.HITS.true) for b in sketch.HITS.beliefs.values()),
         "agents pause for as long each time": AGENTS == 0,
         "the text's decision: the pool was nearly empty": live_words.LIVE.blocks.max() < 0.15 * live_words.BLOCKS,
+        **deeper.claims(),
     }  # fmt: skip
 
 

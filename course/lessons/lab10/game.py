@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from course import policies
 from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Board, Game, Score
 from course.memory.kvcache import KVCache
-from course.policies.base import Request, State
 
 SLOTS, BLOCKS, BLOCK_SIZE = 2, 8, 10
 MANUAL, QUESTION = 40, 10  # tokens
@@ -20,14 +17,6 @@ SIX = (("A", 0, 3), ("B", 0, 3), ("A", 0, 4), ("B", 45, 3), ("A", 95, 3), ("B", 
 def by_tokens(step: Step) -> float:
     """10 ms, and 1 ms for each token of a prompt that is computed."""
     return 0.010 + 0.001 * step.prefill_tokens
-
-
-class LongestPrefixFirst(policies.Continuous):
-    """Admits first who has the most in the cache."""
-
-    def queue(self, state: State, waiting: Sequence[Request]) -> list[Request]:
-        """Those who wait, whoever finds most first; equal ones in order."""
-        return sorted(waiting, key=lambda request: request.remaining - request.prompt_tokens)
 
 
 def mean_ttft(board: Board) -> float:
@@ -67,7 +56,7 @@ PREFIXES = Game(
     ),
     rivals={
         "in order": lambda: policies.Continuous(SLOTS, 1_000),
-        "longest prefix first": lambda: LongestPrefixFirst(SLOTS, 1_000),
+        "longest prefix first": lambda: policies.LongestPrefixFirst(SLOTS, 1_000),
     },
     shows=frozenset({"tenant"}),
     unit="ms",

@@ -11,12 +11,15 @@ from course.explore import Choice, Explorer, Slider
 from course.explore.board_view import Match
 from course.lessons.lab10 import by_hand, chats, evening, figures, game, one_prompt, tasks
 from course.lessons.lab10.decision import log as log_of_vllm
+from course.lessons.lab10.documents import sixty_documents
+from course.lessons.lab10.forked import one_agent
 from course.lessons.lab10.live_words import words_again
 from course.lessons.lab10.lookup import block_key, keys_of
+from course.lessons.lab10.replicas import four_replicas
 
 __all__ = [
-    "block_key", "chats_that_return", "four_prompts", "keys_of", "log_of_vllm", "one_system_prompt", "ticket_graphs",
-    "two_manuals", "words_again",
+    "block_key", "chats_that_return", "four_prompts", "four_replicas", "keys_of", "log_of_vllm", "one_agent",
+    "one_system_prompt", "sixty_documents", "ticket_graphs", "two_manuals", "words_again",
 ]  # fmt: skip
 
 

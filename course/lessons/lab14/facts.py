@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from course.lessons.lab14 import cards, decision, figures, four, halves, sums, tasks
+from course.lessons.lab14 import cards, decision, facts_deeper, figures, four, halves, sums, tasks
 from course.lessons.lab14.decision import GIB, LARGE, memory
 from course.lessons.lab14.four import FOUR, PAIRS, REPLICAS
 from course.models.gpus import gpu
-from course.models.prices import HOUR
 from course.steptime import recorded_link
 
 SEEDS = range(5)
@@ -20,12 +19,13 @@ EXAMPLE: dict[str, Any] = {"t": 8.0, "t0": 1.0, "cards": 2, "layers": 32, "a": 0
 
 LARGE_BILLIONS = 70
 GIVEN = (four.SLOTS, four.BUDGET, USERS, tasks.MANY, tasks.SOME, decision.RATE, figures.CARDS[2], figures.CARDS[3],
-         cards.CONTEXT, 16, four.ANSWER, cards.NUMBER_BYTES, LARGE_BILLIONS, HOUR, EXAMPLE["a"])  # fmt: skip
+         cards.CONTEXT, 16, four.ANSWER, cards.NUMBER_BYTES, LARGE_BILLIONS, EXAMPLE["a"])  # fmt: skip
 
 
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
-    return {**_steps(), **_served(), **_halves(), **_exercises(), **_decision(), **_ticket(), **_quiz()}
+    core = {**_steps(), **_served(), **_halves(), **_exercises(), **_decision(), **_ticket(), **_quiz()}
+    return {**core, **facts_deeper.facts()}
 
 
 def _steps() -> dict[str, Any]:
@@ -73,22 +73,11 @@ def _halves() -> dict[str, Any]:
 
 
 def _exercises() -> dict[str, Any]:
-    cost, twin, shared, shared_twin = sums.COST, sums.COST_TWIN, sums.SHARED, sums.SHARED_TWIN
-    right = sums.dollars(**cost)
+    shared = sums.SHARED
+    step = {name: shared[name] for name in ("t", "t0", "cards", "layers", "a")}
     return {
-        **{f"cost_{name}": value for name, value in cost.items()},
-        "cost": right, "cost_one_card": right / cost["cards"], "cost_one_user": right * cost["batch"],
-        "cost_seconds": right * 3_600, "cost_thousand": right / 1_000,
-        "cost_twin_step_ms": twin["step_ms"], "cost_twin_batch": twin["batch"], "cost_twin": sums.dollars(**twin),
-        "cost_twin_one_card": sums.dollars(**twin) / twin["cards"],
-        "cost_twin_one_user": sums.dollars(**twin) * twin["batch"],
-        **{f"shared_{name}": value for name, value in shared.items()}, "shared": sums.step(**shared),
-        "shared_all": sums.step(**shared | {"t0": 0.0}), "shared_one_sum": sums.step(**shared, sums=1),
-        "shared_no_sums": sums.step(**shared, sums=0), "shared_twice": shared["t0"] + sums.step(**shared | {"t0": 0.0}),
-        "shared_twin_a": shared_twin["a"],
-        "shared_twin": sums.step(**shared_twin), "shared_twin_all": sums.step(**shared_twin | {"t0": 0.0}),
-        "shared_twin_no_sums": sums.step(**shared_twin, sums=0),
-        "shared_twin_old_sums": sums.step(**shared_twin | {"a": shared["a"]}),
+        **{f"shared_{name}": value for name, value in shared.items()},
+        "shared_step": sums.step(**step), "shared_cost": sums.cost(**shared),
         "example": sums.step(**EXAMPLE),
         "route_weight": sums.WEIGHT,
     }  # fmt: skip
@@ -206,6 +195,7 @@ def claims() -> dict[str, bool]:
         ),
         "the small model's step has two sums a layer": halves.speak().sums == 2 * 6,
         "a 70B does not fit one H200": memory(1, LARGE).kv_bytes < 0,
+        **facts_deeper.claims(),
         "prices are assumed": "assumed" in _price_badge(),
         "a route by load is faster than one after the other": bool(
             np.nanpercentile(four.served(REPLICAS, sums.ROUTE_RATE, route=sums.ByCounts(sums.route)).tpot, 95)

@@ -9,13 +9,12 @@ import plotly.graph_objects as go
 
 from course.figures import parts, theme
 from course.lessons.lab14 import cards, decision, four
+from course.lessons.lab14.apart import Apart
 from course.lessons.lab14.cards import CARDS, Spread
 from course.lessons.lab14.four import LAYOUTS, Four
 from course.lessons.lab14.halves import Spoken
 
 FILLS = {"shared": "decode", "stays": "theory", "all-reduces": "wasted"}
-COLOURS = dict(zip(LAYOUTS, ("decode", "recorded", "wasted"), strict=True))
-DASHES = dict(zip(LAYOUTS, ("solid", "dash", "dot"), strict=True))
 WIDE = 52  # characters of a line of words
 MOST_STEP = (4.0, 8.0, 16.0)
 SHORTEST_LONGEST_MS = (2.0, 100.0)  # of the axis of TPOT
@@ -65,26 +64,37 @@ def spread(found: Spread, *, height: int = 290) -> go.Figure:
 
 def four_cards(found: Four, *, height: int = 290) -> go.Figure:
     """Left, the share of requests by TPOT; right, the share within both promises."""
+    return _promises(found, dict(zip(LAYOUTS, ("replicas", "pairs", "one four"), strict=True)), height)
+
+
+def prefill_and_decode(found: Apart, *, height: int = 290) -> go.Figure:
+    """The same of cards that mix prompts and answers, and of cards apart."""
+    return _promises(found, {name: name for name in found.runs}, height)
+
+
+def _promises(found: Four | Apart, names: dict[str, str], height: int) -> go.Figure:
+    """names: of the layouts, as the axis has them."""
     percents = np.arange(0, 101)
+    colours = dict(zip(names, ("decode", "recorded", "wasted", "prefill"), strict=False))
     data = [parts.line([found.tpot_ms] * 2, [0, 104], "waiting", "promised", dash="dot", width=1.5)]
-    for name in LAYOUTS:
+    for name, dash in zip(names, ("solid", "dash", "dot", "dashdot"), strict=False):
         values = np.clip(np.nanpercentile(1e3 * found.runs[name].tpot, percents), *SHORTEST_LONGEST_MS)
-        data.append(parts.line(values, percents, COLOURS[name], name, dash=DASHES[name]))
-    shares = [100 * found.share(name) for name in LAYOUTS]
+        data.append(parts.line(values, percents, colours[name], name, dash=dash))
+    shares = [100 * found.share(name) for name in names]
     data.append({
-        "type": "bar", "x": list(LAYOUTS), "y": theme.round_digits(shares), "width": 0.6, "name": "within both",
-        "marker": {"color": [theme.COLOURS[COLOURS[name]] for name in LAYOUTS]},
+        "type": "bar", "x": list(names), "y": theme.round_digits(shares), "width": 0.6, "name": "within both",
+        "marker": {"color": [theme.COLOURS[colours[name]] for name in names]},
     } | parts.place(2))  # fmt: skip
     return parts.pair(
         data,
         (TPOT_AXIS,
          {"title": {"text": "requests [%]"}, "range": [0, 104], "tickvals": [0, 25, 50, 75, 100]}),
-        ({"type": "category", "ticktext": ["replicas", "pairs", "one four"], "tickvals": list(LAYOUTS)},
+        ({"type": "category", "ticktext": list(names.values()), "tickvals": list(names)},
          {"title": {"text": "within both [%]"}, "range": [0, 104]}),
         height,
         columns=((0.0, 0.54), (0.66, 1.0)),
         annotations=[
-            parts.heading(1, _key(COLOURS)),
+            parts.heading(1, _key(colours)),
             parts.heading(2, f"TTFT {four.TTFT:g} s, TPOT {found.tpot_ms:g} ms"),
         ],
     )  # fmt: skip

@@ -9,11 +9,12 @@ from course.exercises.cards import Card
 from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
 from course.explore.table import Table, table
-from course.lessons.lab14 import cards, figures, four, halves, sums, tasks
+from course.lessons.lab14 import apart, cards, figures, four, halves, layers, sums, tasks
 from course.lessons.lab14.decision import log
 
 __all__ = [
-    "at_work", "four_cards", "log", "one_layer", "step_on_cards", "ticket_graphs", "two_halves",
+    "at_work", "five_draws", "four_cards", "links", "log", "one_layer", "power", "prefill_and_decode", "speed_ups",
+    "split_at_work", "stages", "step_on_cards", "ticket_graphs", "two_halves",
 ]  # fmt: skip
 
 
@@ -85,6 +86,67 @@ def at_work(function: sums.Route) -> Table | Card:
 def _empty(function: sums.Route) -> bool:
     """Whether the function is still the stub."""
     return function([0, 0], [0, 1]) is None
+
+
+# The deeper notebook
+
+SIMULATED = "simulated on recorded steps"
+
+
+def prefill_and_decode() -> Explorer:
+    """Prompts and answers on the same four cards, and apart."""
+    return Explorer(
+        apart.apart,
+        controls=[
+            Slider("rate", "Arrival rate", 8, 32, 4, apart.RATE, unit="requests/s"),
+            Choice("tpot_ms", "TPOT promised", [(f"{ms} ms", float(ms)) for ms in (6, 8, 10, 20)], apart.TPOT_MS),
+            Choice("link_gb", "Link", [(f"{link:g} GB/s", float(link)) for link in apart.LINKS_GB], apart.LINK_GB),
+        ],
+        figure=figures.prefill_and_decode,
+        summary=apart.rows,
+        title="Prompts and answers on four H200s",
+        badge=SIMULATED,
+        beside=False,
+    )
+
+
+def five_draws() -> Table:
+    """The layouts on two cards, with a tight and a loose promise, over five draws."""
+    return table(apart.five_draws(), f"Within both promises [{SIMULATED}]")
+
+
+def links() -> Table:
+    """What a link does."""
+    return table(apart.links(), f"2P2D of H100s, TPOT {apart.TPOT_MS:g} ms [{SIMULATED}]")
+
+
+def split_at_work(function: apart.Split) -> Table | Card:
+    """The learner's ratio for three loads; a sentence for one that is empty or breaks."""
+    if tried(function, _no_split, function)[0]:
+        return Card("Your function returns nothing yet.")
+    found, said = tried(function, apart.split_at_work, function)
+    if found is None:
+        return Card("Your function does not run yet.", [said])
+    return table(found, f"Within both promises by cards for prompts [{SIMULATED}]")
+
+
+def _no_split(function: apart.Split) -> bool:
+    return function(1.0, 1.0, 2) is None
+
+
+def stages() -> Table:
+    """A step of shares and of stages."""
+    return table(layers.stages(), "Llama-3.1-8B on H200s [modelled: recorded steps and sums; 4 cards extrapolated]")
+
+
+def speed_ups() -> Table:
+    """Layers as two cards took them."""
+    return table(layers.speed_ups(), "One H200 and two, CUDA graphs [measured]")
+
+
+def power() -> Table:
+    """Tokens a joule as one card and two made them."""
+    return table(layers.power(), "Llama-3.1-8B on H200s [measured]")
 
 
 def ticket_graphs() -> go.Figure:

@@ -12,24 +12,69 @@ from course.explore.table import Rows
 from course.lessons.lab14 import four
 from course.models import prices
 
-COST: dict[str, Any] = {"cards": 2, "price": 3.0, "batch": 48, "step_ms": 4.0}
-COST_TWIN = COST | {"cards": 4, "batch": 96, "step_ms": 5.0}
-
-
-def dollars(cards: int, price: float, batch: int, step_ms: float) -> float:
-    """For a million tokens."""
-    return prices.per_million(batch / (step_ms / 1e3), price, cards)
-
-
-# A step under tensor parallelism: t one card's step, t0 what does not shrink, a an all-reduce [ms]
-
-SHARED: dict[str, Any] = {"t": 40.0, "t0": 2.0, "cards": 4, "layers": 80, "a": 0.02}
-SHARED_TWIN = SHARED | {"cards": 8, "a": 0.03}
+SHARED: dict[str, Any] = {
+    "t": 40.0, "t0": 2.0, "cards": 4, "layers": 80, "a": 0.02, "batch": 48, "price": 3.0,
+}  # fmt: skip
+"""The example: a 70B on four cards."""
+PROBES = [
+    list(SHARED.values()), [40.0, 2.0, 8, 80, 0.03, 64, 3.0], [8.0, 1.0, 2, 32, 0.01, 16, 3.5],
+    [8.0, 1.0, 1, 32, 0.01, 16, 3.5],
+]  # fmt: skip
 
 
 def step(t: float, t0: float, cards: int, layers: int, a: float, sums: int = 2) -> float:
-    """Milliseconds of a step. sums: all-reduces of a layer."""
+    """Milliseconds of a step. t: on one card; t0: of it, what does not shrink; a: an all-reduce; sums: of a layer."""
     return t0 + (t - t0) / cards + (sums * layers * a if cards > 1 else 0.0)
+
+
+def dollars(step_ms: float, cards: int, batch: int, price: float) -> float:
+    """For a million tokens. price: of a card, an hour."""
+    return prices.per_million(batch / (step_ms / 1e3), price, cards)
+
+
+def cost(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float, sums: int = 2) -> float:
+    """Dollars for a million tokens on cards that share a step."""
+    return dollars(step(t, t0, cards, layers, a, sums), cards, batch, price)
+
+
+def cost_one_card(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if the other cards were free."""
+    return cost(t, t0, cards, layers, a, batch, price) / cards
+
+
+def cost_one_user(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if a step brought one token."""
+    return cost(t, t0, cards, layers, a, 1, price)
+
+
+def cost_seconds(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if the price were for a second."""
+    return prices.HOUR * cost(t, t0, cards, layers, a, batch, price)
+
+
+def cost_all_shrinks(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if nothing stayed."""
+    return cost(t, 0.0, cards, layers, a, batch, price)
+
+
+def cost_one_sum(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """With one all-reduce a layer."""
+    return cost(t, t0, cards, layers, a, batch, price, sums=1)
+
+
+def cost_no_sums(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """Without all-reduces."""
+    return cost(t, t0, cards, layers, a, batch, price, sums=0)
+
+
+def cost_stays_twice(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if t0 came on top of t."""
+    return dollars(t0 + step(t, 0.0, cards, layers, a), cards, batch, price)
+
+
+def cost_alone_adds(t: float, t0: float, cards: int, layers: int, a: float, batch: int, price: float) -> float:
+    """As if one card had something to add up."""
+    return dollars(t0 + (t - t0) / cards + 2 * layers * a, cards, batch, price)
 
 
 # Which engine a request goes to: `waiting` and `running` have a count for each engine

@@ -22,7 +22,29 @@ TARGET, HOPELESS, SLO, LOADED = (
     f"course/policies/{name}.py" for name in ("step_target", "hopeless_last", "slo_driven", "load_dependent")
 )
 
+LONGEST, SRPT, LEVELS, YIELDS, EXCHANGE = (
+    f"course/policies/{name}.py"
+    for name in ("longest_prefix", "shortest_remaining", "multi_level", "long_prompts_yield", "exchange")
+)
+
 MUTANTS = (
+    Mutant(LONGEST, "if request.arrival <= since", "if request.arrival < since", BOUNDARY),
+    Mutant(LONGEST, "others = [request for request in waiting if request.arrival > since]", "others = []", TERM),
+    Mutant(LONGEST, "request.remaining - request.known", "request.remaining", TERM),
+    Mutant(SRPT, "max(1.0, request.guess - request.emitted)", "request.guess", TERM),
+    Mutant(SRPT, "if left(first) >= left(last):", "if left(first) > left(last):", BOUNDARY),
+    Mutant(SRPT, "max(reversed(running), key=left)", "min(running, key=left)", ORDER),
+    Mutant(LEVELS, "(request.emitted // self.quantum + 1).bit_length() - 1", "request.emitted // self.quantum", TERM),
+    Mutant(LEVELS, "self.levels - 1)", "self.levels)", CONSTANT),
+    Mutant(LEVELS, "if self.level(first) >= self.level(last):", "if self.level(first) > self.level(last):", BOUNDARY),
+    Mutant(YIELDS, "short > (0 if self.yielding else self.depth)", "short > self.depth", TERM),
+    Mutant(YIELDS, "short > (0 if", "short >= (0 if", BOUNDARY),
+    Mutant(YIELDS, "and not request.emitted", "", TERM),
+    Mutant(YIELDS, "return Schedule(answer.tokens, answer.preempt, answer.decodes)", "return answer", TERM),
+    Mutant(YIELDS, "if request not in victims and chunk", "if chunk", TERM),
+    Mutant(EXCHANGE, "- (last not in state.prefilling)", "", TERM),
+    Mutant(EXCHANGE, "if request is not last}", "}", TERM),
+    Mutant(EXCHANGE, "    if not answer.decodes:\n        return answer\n", "", TERM),
     Mutant(TARGET, "<= self.target", "< 0.9 * self.target", CONSTANT),
     Mutant(TARGET, "middle = (low + high + 1) // 2", "middle = high", TERM),
     Mutant(TARGET, "state.prefilling[0].computed if state.prefilling else 0", "0", TERM),

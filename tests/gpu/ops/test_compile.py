@@ -34,6 +34,8 @@ PLAIN = [
     ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=3"),  # of course/lm, and of its draft
     ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1 RESIDENT=3"),
     ("decode_attention", "ELEMENT=1 HEAD_DIM=64 G=4 RESIDENT=3 OUT_GROUPS=1"),
+    ("decode_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2 NEWEST=4"),
+    ("decode_attention", "G=4 RESIDENT=2 NEWEST=8"),
     ("prefill_attention", "G=4"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2"),
     ("prefill_attention", "ELEMENT=2 HEAD_DIM=32 G=3 KV_HEADS=1"),
@@ -41,11 +43,19 @@ PLAIN = [
     ("mixed_attention", "MIXED=1 RESIDENT=2"),
     *(("skinny_gemm", f"FINISH={finish} NORM={int(finish > 1)}") for finish in range(4)),
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
+    *(("sampling", f"ELEMENT={e}") for e in (0, 1, 2)),
+    *(("fp8_append", f"ELEMENT={e}") for e in (0, 2)),
+    ("fp8_attention", "G=4 RESIDENT=2"),
+    ("fp8_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2"),
+    *(("split_gemm", f"GROUPS={groups} PIECES=2 FINISH=2 NORM=1 RESIDENT=1") for groups in (1, 4)),
 ]  # fmt: skip
 TENSOR = [
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} RESIDENT=3") for g, e in ((4, 0), (8, 1))),
     *(("decode_attention", f"TENSOR=1 G={g} ELEMENT={e} WARPS=8") for g, e in ((4, 1), (8, 0))),
     ("decode_attention", "TENSOR=1 G=4 HEAD_DIM=64 RESIDENT=3 OUT_GROUPS=4"),
+    ("decode_attention", "TENSOR=1 G=4 RESIDENT=3 NEWEST=2"),
+    *(("decode_attention", f"TENSOR=1 G=4 RESIDENT=2 NEWEST={n}") for n in (3, 4, 6, 8)),
+    *(("decode_attention", f"TENSOR=1 G=4 NEWEST={n} WARPS=8 OUT_GROUPS=1") for n in (1, 2, 4)),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} SLABS=2 RESIDENT=2") for d in (64, 128)),
     ("prefill_attention", "TENSOR=1 SLABS=2 RESIDENT=2 ELEMENT=1"),
     *(("prefill_attention", f"TENSOR=1 HEAD_DIM={d} RESIDENT=3 SPLIT={s}") for d, s in ((64, 0), (128, 1))),
@@ -56,6 +66,13 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
+    *(("fp8_attention", f"TENSOR=1 G={g} WARPS={w} RESIDENT={16 // w}") for g, w in ((4, 4), (8, 8))),
+    ("sampling", "CLUSTER=8 THREADS=256 RESIDENT=2 HELD=1"),
+    ("sampling", "CLUSTER=4 THREADS=512 HELD=1 ELEMENT=2"),
+    *(("split_gemm", f"TENSOR=1 GROUPS={g} FINISH={f} NORM={int(f != 1)}") for g, f in ((3, 3), (4, 2), (4, 1))),
+    ("split_gemm", "TENSOR=1 GROUPS=8 PIECES=2 FINISH=1"),
+    ("split_gemm", "TENSOR=1 GROUPS=4 CLUSTER=8 FINISH=1"),
+    ("split_gemm", "TENSOR=1 GROUPS=8 PIECES=2 CLUSTER=5 FINISH=3 NORM=1"),
 ]  # fmt: skip
 
 
@@ -88,7 +105,9 @@ def test_nothing_spills_on_sm_90(name: str, said: str, tmp_path: Path) -> None:
     assert set(re.findall(r"(\d+) bytes spill stores", done.stderr)) == {"0"}, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
+@pytest.mark.parametrize(
+    "name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm", "split_gemm"]
+)
 def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> None:
     """One form of each for all architectures; the plain forms are compiled in test_kernels_compile."""
     nvcc = shutil.which("nvcc")
@@ -103,7 +122,9 @@ def test_tensor_cores_from_ampere_to_blackwell(name: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm"])
+@pytest.mark.parametrize(
+    "name", ["decode_attention", "prefill_attention", "mixed_attention", "skinny_gemm", "split_gemm"]
+)
 def test_tensor_cores_are_refused_where_there_are_none(name: str, tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:

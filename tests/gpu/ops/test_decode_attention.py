@@ -9,27 +9,41 @@ from course.gpu.ops import numbers, packing, work_list
 from course.gpu.ops.decode_attention import DecodeAttention, reference
 from course.gpu.ops.numbers import roundoff
 from course.gpu.ops.queue import Queue
+from tests.gpu.conftest import queue_on
 from tests.helpers.gpu_draws import close, fetched, normal, on_device, paged, poisoned
 from tests.helpers.sizes import size
 
 LENGTHS = [1, 17, 100, 16, 150]
 
 
-def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: int, group: int, seed: int, **how):
+def attend(
+    queue: Queue,
+    lengths: list[int],
+    blocks: int,
+    *,
+    kind: str,
+    width: int,
+    group: int,
+    seed: int,
+    newest: int = 1,
+    cluster: int = 1,
+    groups: int = 0,
+    **how,
+):
     """(what the device computes, the same in float64, the bound of the error)."""
     rng = np.random.default_rng([seed, width, group])
     kv_heads = 2
-    heads, groups = kv_heads * group, how.pop("groups", 0)
+    heads, rows = kv_heads * group, newest * len(lengths)
     k, v, table = paged(rng, lengths, kv_heads, width, kind)
-    q = normal(rng, len(lengths), heads, width, kind=kind)
+    q = normal(rng, rows, heads, width, kind=kind)
     cut = work_list.cut(lengths, blocks)
     given = on_device(queue, q, k, v, table, np.array(lengths, np.int32), cut.padded(len(cut.items) + 2), cut.spans)
-    shape = packing.shape(groups, heads * width) if groups else (len(lengths), heads, width)
+    shape = packing.shape(groups, heads * width) if groups else (rows, heads, width)
     out = poisoned(queue, *shape, kind=kind)
     attention = DecodeAttention(
-        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=80, **how
+        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=40, max_items=640, **how
     )
-    launch = attention.prepare(*given, out, groups=groups)
+    launch = attention.prepare(*given, out, groups=groups, newest=newest, cluster=cluster)
     launch()
     first = fetched(queue, out, kind)
     launch()  # counters are back at zero, so a second launch gives the same
@@ -37,8 +51,8 @@ def attend(queue: Queue, lengths: list[int], blocks: int, *, kind: str, width: i
     assert np.array_equal(first, found, equal_nan=True)
     assert not np.any(queue.device.to_numpy(attention.counters))
     if groups:
-        found = packing.rows_of(found, len(lengths)).reshape(len(lengths), heads, width)
-    right = reference(q, k, v, table, lengths, kind)
+        found = packing.rows_of(found, rows).reshape(rows, heads, width)
+    right = reference(q, k, v, table, lengths, kind, newest)
     # The output is rounded once. With tensor cores each weight is rounded to `kind` too, while their sum is not: a
     # weighted mean of values up to `size` moves by at most twice that share of it. Float32 sums of a term a token, and
     # an exponent of up to about 30 in size, add 50 units of 2^-24 and one a token.
@@ -91,6 +105,54 @@ def test_packed_output(compiled: Queue, groups: int, tensor: bool) -> None:
     close(*attend(compiled, LENGTHS, 2, kind="bf16", width=64, group=4, seed=3, tensor=tensor, groups=groups))
 
 
+# What verifies drafts: two octets and more of lines, that end within an octet or not; new tokens that reach over the
+# end of a block (150 and 33) or begin the sequence (8).
+NEWEST_LENGTHS = [8, 33, 100, 17, 150]
+VERIFIED = size(
+    small=[(2, 4, 3, True), (3, 4, 1, True), (8, 4, 100, True), (5, 5, 2, True), (4, 1, 1, False), (3, 4, 2, False)],
+    whole=[
+        (newest, group, blocks, tensor)
+        for newest, group in ((2, 1), (2, 4), (2, 8), (3, 4), (4, 4), (6, 4), (8, 4), (5, 5), (4, 8), (8, 1))
+        for blocks in (1, 3, 100)
+        for tensor in (True, False)
+    ],
+)
+
+
+@pytest.mark.parametrize(("newest", "group", "blocks", "tensor"), VERIFIED)
+@pytest.mark.parametrize(("kind", "width"), size([("bf16", 64)], whole=[("bf16", 128), ("fp16", 64)]))
+def test_new_tokens_attend_up_to_themselves(
+    on: Queue, kind: str, width: int, newest: int, group: int, blocks: int, tensor: bool
+) -> None:
+    how = {"kind": kind, "width": width, "group": group, "newest": newest}
+    close(*attend(on, NEWEST_LENGTHS, blocks, seed=6, tensor=tensor, **how))
+    if newest * group > 16:
+        close(*attend(on, NEWEST_LENGTHS, blocks, seed=7, tensor=tensor, groups=5, **how))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "newest", "group", "tensor"),
+    size(
+        small=[(2, 1, 4, True), (4, 8, 4, True), (8, 2, 5, True), (4, 3, 4, False)],
+        whole=[
+            (cluster, newest, group, tensor)
+            for cluster in (2, 4, 8, 16)
+            for newest, group in ((1, 4), (2, 5), (4, 4), (8, 4), (1, 1))
+            for tensor in (True, False)
+        ],
+    ),
+)
+def test_the_parts_of_a_cluster_are_added_up(
+    compiled: Queue, cluster: int, newest: int, group: int, tensor: bool
+) -> None:
+    """Of sequences that have fewer blocks than the cluster, as many, and more."""
+    if compiled.device.is_gpu and cluster > compiled.largest_cluster:
+        pytest.skip(f"this card has clusters of {compiled.largest_cluster} blocks")
+    lengths = [16, 128, 8, 560, 270]
+    how = {"kind": "bf16", "width": 64, "group": group, "newest": newest, "seed": 8, "tensor": tensor}
+    close(*attend(compiled, lengths, 4, cluster=cluster, **how))
+
+
 def test_lists_cover_every_block_once() -> None:
     rng = np.random.default_rng(4)
     for _ in range(50):
@@ -134,3 +196,31 @@ def test_bad_input_is_refused(on: Queue) -> None:
         DecodeAttention(on, heads=4, kv_heads=1, width=96)
     with pytest.raises(ValueError, match="do not fit into the 1 places"):
         work_list.cut([100, 100], 4).padded(1)
+    how = {"kind": "bf16", "width": 64, "group": 4, "seed": 9}
+    with pytest.raises(
+        ValueError, match="9 new tokens a sequence: the kernel takes 1 to 8 with 4 query heads a KV head"
+    ):
+        attend(on, [20], 1, newest=9, **how)
+    with pytest.raises(ValueError, match=r"6 sequences of 8 new tokens in 8 items: prepared for 5 in 80"):
+        attend(on, [20] * 6, 9, newest=8, **how)
+    if not on.plain:
+        with pytest.raises(
+            ValueError, match=r"8 new tokens a sequence in thread blocks of 8 warps need .* take 4 warps"
+        ):
+            attend(on, [20], 1, newest=8, warps=8, cluster=2, **(how | {"width": 128}))
+        with pytest.raises(ValueError, match="3 blocks cannot be a cluster"):
+            attend(on, [20], 1, cluster=3, **how)
+
+
+def test_few_sequences_are_shared_by_clusters_and_many_are_cut_into_items() -> None:
+    queue = queue_on("cpu-shim")
+    attention = DecodeAttention(queue, heads=8, kv_heads=2, width=128)
+    assert [attention.cluster([1_024] * many)[0] for many in (1, 2, 8, 9)] == [8, 4, 2, 1]
+    assert attention.cluster([512] * 7 + [16_384])[0] == 1  # nobody would help with the long one
+    # Every form that is chosen has room for its sums: 8 new tokens of 4 heads are 32 lines.
+    for many in range(1, 9):
+        for newest in range(1, 9):
+            cluster, warps = attention.cluster([1_024] * many, newest)
+            assert attention.shared_bytes(4 * newest, warps, cluster) <= 48 * 1_024
+    # There are none without tensor cores.
+    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0)

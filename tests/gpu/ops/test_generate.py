@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.gpu.ops import decode_loop, decode_step
+from course.gpu.errors import KernelError
+from course.gpu.ops import decode_bell, decode_loop, decode_step
 from course.gpu.ops.generate import Generate
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Shape
@@ -160,3 +161,32 @@ def test_on_a_gpu_all_blocks_wait_for_each_other(compiled: Queue) -> None:
     compiled.wait()
     assert compiled.device.to_numpy(count).tolist() == [16 * 49]
     assert np.abs(compiled.device.to_numpy(out) / decode_step.reference(16, 300) - 1).max() < 1e-5
+
+
+@pytest.mark.parametrize("sequences", [1, 5])
+def test_every_ring_of_the_bell_brings_the_tokens(on: Queue, sequences: int) -> None:
+    bell = decode_bell.Bell(on, sequences=sequences, work=300, steps=3, threads=64)
+    right = decode_step.reference(sequences, 300)
+    with pytest.raises(ValueError, match=r"waits for 3 steps after start\(\)"):
+        bell.ring()
+    for _ in range(2):
+        bell.start()
+        for _ in range(2):
+            bell._out[:] = np.nan
+            assert np.abs(bell.ring() / right - 1).max() < decode_step.tolerance(300, 64)
+        bell.stop()
+    if on.device.is_gpu:
+        with pytest.raises(ValueError, match="blocks cannot wait at once"):
+            decode_bell.Bell(on, sequences=on.multiprocessors + 1, work=1, steps=1)
+
+
+@pytest.mark.gpu
+def test_a_bell_that_nobody_rings_gives_up(compiled: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compiled.device.is_gpu:
+        pytest.skip("on a CPU nobody waits")
+    monkeypatch.setattr(decode_bell, "PATIENCE", 10)
+    bell = decode_bell.Bell(compiled, sequences=4, work=300, steps=3)
+    bell.start()
+    compiled.wait()
+    with pytest.raises(KernelError, match="was not rung in time"):
+        bell.ring()

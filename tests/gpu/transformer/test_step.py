@@ -119,6 +119,19 @@ def test_more_decodes_than_one_group_of_rows(tiny: Tiny) -> None:
         tiny.close(row, tiny.right(1))
 
 
+@pytest.mark.parametrize("form", ["library", "auto"])
+def test_new_tokens_of_a_decode_equal_plain_numpy(tiny: Tiny, form: str) -> None:
+    """As drafts are verified: each of the last four tokens gets the logits that it has after those before it."""
+    lengths = [len(one) for one in tiny.sequences]
+    for s in range(3):
+        tiny.prefill(s, 0, lengths[s] - 4)
+    ids = np.concatenate([one[-4:] for one in tiny.sequences])
+    found = tiny.step(ids, tiny.tables, lengths=lengths, newest=4, form=form).reshape(3, 4, -1)
+    for s in range(3):
+        for row in range(4):
+            tiny.close(found[s, row], tiny.right(s, lengths[s] - 3 + row))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("form", ["fused", "library"])
 def test_replays_of_a_graph_give_the_same_bits(on: Queue, form: str) -> None:

@@ -1,0 +1,450 @@
+// Draws one token of each row of logits, by temperature, top-k and top-p, without sorting.
+//
+// Tokens are left by two rules, as course/lm/sampling.py has them. Top-k: fewer than k tokens are more likely. Top-p, of
+// those: together, the tokens that are more likely have less than p of what top-k left. Equal logits are left together
+// or not at all. The token is the first, in the order of ids, at which the sum of what is left exceeds draw times the
+// whole: the same number draws the same token everywhere.
+//
+// logits: [rows][columns]. settings: [rows], x: log2(e) / temperature, y: p (1: all), z: the draw, 0 <= z < 1, w: the
+// bits of k (0: all). out: [rows]. how: [rows], 0 if candidates were enough, else the rounds of the search. NaN counts as
+// the lowest number. Launch: rows x CLUSTER blocks of THREADS threads, with HELD the bytes of a block's share shared.
+//
+// A cluster of CLUSTER blocks has a row, each a share of it (with HELD in shared memory). The k-th of the threads'
+// largest numbers is a bound that at least k numbers reach, and hardly more: these candidates one block compares all
+// with all, in whole numbers. If they may not hold all that top-p leaves, as without top-k and with a flat row, the
+// least number that is left is searched by seven pivots a round, and what is left is added up in order.
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+#ifndef THREADS
+#define THREADS 512
+#endif
+#ifndef RESIDENT
+#define RESIDENT 1
+#endif
+#ifndef HELD
+#define HELD 0
+#endif
+#define WARPS (THREADS / LANES)
+#define MOST 1024                 // candidates
+#define SLOTS (2 * MOST)          // 32 words of a share are a slot
+#define PIVOTS 7
+#define TEAM 8                    // lanes that compare one candidate with the others
+#define STEP (ELEMENT == 0 ? 16 : ELEMENT == 1 ? 13 : 0)  // bits by which neighbours differ, as float
+#define LOWEST (ELEMENT == 1 ? -65504.0f : -0x1.fcp127f)  // a number of every kind; BELOW is lower
+#define BELOW -3.4e38f
+typedef unsigned long long bits64;
+
+#if CLUSTER > 1
+#define OF_A_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#define ARRIVE() asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory")
+#define ARRIVED() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")
+DEVICE bits32 far_address(const void* mine, int block) {
+    bits32 far;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(far) : "r"(shared_address(mine)), "r"(block));
+    return far;
+}
+DEVICE void send(float* to, int block, float x) {
+    asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(far_address(to, block)), "r"(AS_BITS(x)) : "memory");
+}
+DEVICE uint2 fetch(const uint2* from, int block) {
+    uint2 v;
+    asm volatile("ld.shared::cluster.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(far_address(from, block)) : "memory");
+    return v;
+}
+#else
+#define OF_A_CLUSTER
+#define ARRIVE()
+#define ARRIVED() __syncthreads()
+DEVICE void send(float* to, int, float x) { *to = x; }
+DEVICE uint2 fetch(const uint2* from, int) { return *from; }
+#endif
+
+// Neighbours among the numbers that the kind has are neighbouring whole numbers, in the same order.
+DEVICE int place_of(float x) {
+    const int bits = (int)AS_BITS(x);
+    return (bits ^ (bits >> 31 & 0x7fffffff)) >> STEP;
+}
+DEVICE float number_at(int place) {
+    const int bits = place < 0 ? (int)((bits32)place << STEP) | ((1 << STEP) - 1) : place << STEP;
+    return AS_FLOAT((bits32)(bits ^ (bits >> 31 & 0x7fffffff)));
+}
+DEVICE float sum_of_lanes(float x) {
+#pragma unroll
+    for (int mask = 1; mask < LANES; mask *= 2) x += SHUFFLE_XOR(x, mask);
+    return x;
+}
+DEVICE float sum_before(float x, int lane) {  // of this lane and those before it
+#pragma unroll
+    for (int by = 1; by < LANES; by *= 2) {
+        const float other = SHUFFLE(x, (lane - by) & (LANES - 1));
+        if (lane >= by) x += other;
+    }
+    return x;
+}
+// Sums over the block, the same in all threads. `box` must not be in use.
+DEVICE bits64 sum_of_block(bits64 x, bits64* box, int lane, int warp) {
+#pragma unroll
+    for (int mask = 1; mask < LANES; mask *= 2) x += SHUFFLE_XOR(x, mask);
+    if (lane == 0) box[warp] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < WARPS; ++i) x += box[i];
+    return x;
+}
+
+struct Share {  // what a block has of its row
+    const uint4* words;
+    int first, count;  // words of the row
+    float top, scale;
+};
+DEVICE void look(float* f, const Share& share, int i) {
+    unpack(f, share.words[i]);
+#if !HELD
+#pragma unroll
+    for (int k = 0; k < WIDE; ++k) f[k] = fminf(fmaxf(f[k], LOWEST), -LOWEST);
+#endif
+}
+DEVICE float chance(float x, const Share& share) { return EXP2((x - share.top) * share.scale); }
+
+// Of how many pivots, which rise, the numbers of the row above weigh `limit` or more: as chances or, counting, 1 each.
+// upper, lower: what the numbers above the first pivot of the others weigh, and above the last of these, if there is one.
+// inbox: where the blocks send, one of two that take turns.
+DEVICE int too_low(const Share& share, const float* pivots, bool counting, float limit, float* box, float* inbox,
+                   float* upper, float* lower) {
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
+    float above[PIVOTS], f[WIDE];
+#pragma unroll
+    for (int p = 0; p < PIVOTS; ++p) above[p] = 0.0f;
+#pragma unroll 1
+    for (int i = thread; i < share.count; i += THREADS) {
+        look(f, share, i);
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {
+            const float weight = counting ? 1.0f : chance(f[k], share);
+#pragma unroll
+            for (int p = 0; p < PIVOTS; ++p)
+                if (f[k] > pivots[p]) above[p] += weight;
+        }
+    }
+#pragma unroll
+    for (int p = 0; p < PIVOTS; ++p) {
+        above[p] = sum_of_lanes(above[p]);
+        if (lane == 0) box[p * WARPS + warp] = above[p];
+    }
+    __syncthreads();
+    for (int p = warp; p < PIVOTS; p += WARPS) {
+        const float x = sum_of_lanes(lane < WARPS ? box[p * WARPS + lane] : 0.0f);
+        if (lane < CLUSTER) send(inbox + p * CLUSTER + blockIdx.x % CLUSTER, lane, x);
+    }
+    ARRIVE();
+    ARRIVED();
+    float x = 0.0f;
+    if (lane < PIVOTS)
+        for (int block = 0; block < CLUSTER; ++block) x += inbox[lane * CLUSTER + block];
+    int many = lane < PIVOTS && x >= limit;
+#pragma unroll
+    for (int mask = 1; mask < LANES; mask *= 2) many += SHUFFLE_XOR(many, mask);
+    const float here = SHUFFLE(x, many < PIVOTS ? many : 0), before = SHUFFLE(x, many > 0 ? many - 1 : 0);
+    if (many < PIVOTS) *upper = here;
+    if (many > 0) *lower = before;
+    return many;
+}
+
+extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
+sampling(const element* logits, const float4* settings, int* out, int* how, int columns) {
+    __shared__ float tops[WARPS], lows[WARPS], sums[WARPS], box[PIVOTS * WARPS], inbox[2][PIVOTS * CLUSTER];
+    __shared__ float of_blocks[5][CLUSTER], value[MOST];
+    __shared__ bits64 boxes[2][WARPS], weight[MOST], above[MOST];
+    __shared__ int index[MOST], ahead[MOST];
+    __shared__ __align__(16) uint2 list[MOST];
+    __shared__ unsigned listed;
+    const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
+    const int rank = blockIdx.x % CLUSTER, row = blockIdx.x / CLUSTER, words = columns / WIDE;
+    ARRIVE();  // all blocks of the cluster are there once this has arrived
+    START_NEXT();
+    AWAIT_PREVIOUS();
+    const float4 setting = settings[row];
+    const int k = (int)AS_BITS(setting.w);
+    const float p = setting.y, draw = setting.z;
+    Share share;
+    const int each = (words + CLUSTER - 1) / CLUSTER;
+    share.first = rank * each;
+    share.count = words - share.first < each ? words - share.first : each;
+    if (share.count < 0) share.count = 0;
+    share.scale = setting.x;
+    share.words = (const uint4*)logits + (long long)row * words + share.first;
+    float f[WIDE], top = LOWEST;
+#if HELD
+    SHARED(uint4, held);
+    for (int i = thread; i < share.count; i += THREADS) COPY_ASYNC(held + i, share.words + i);
+    COPY_COMMIT();
+    COPY_WAIT(0);
+    share.words = held;  // a thread reads only what it has written
+#endif
+    for (int i = thread; i < share.count; i += THREADS) {
+#if HELD
+        unpack(f, held[i]);
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) f[j] = fminf(fmaxf(f[j], LOWEST), -LOWEST);
+        held[i] = pack(f);
+        unpack(f, held[i]);
+#else
+        look(f, share, i);
+#endif
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) top = fmaxf(top, f[j]);
+    }
+    float highest = top, lowest = thread < share.count ? top : -LOWEST;
+#pragma unroll
+    for (int mask = 1; mask < LANES; mask *= 2) {
+        highest = fmaxf(highest, SHUFFLE_XOR(highest, mask));
+        lowest = fminf(lowest, SHUFFLE_XOR(lowest, mask));
+    }
+    if (lane == 0) tops[warp] = highest, lows[warp] = lowest;
+    if (thread == 0) listed = 0;
+    __syncthreads();
+    for (int i = 0; i < WARPS; ++i) highest = fmaxf(highest, tops[i]), lowest = fminf(lowest, lows[i]);
+
+    // What the share weighs, if its own largest number weighs 1; and the bound that `wanted` of its threads reach.
+    share.top = highest;
+    float sum = 0.0f;
+    for (int i = thread; i < share.count; i += THREADS) {
+        look(f, share, i);
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) sum += chance(f[j], share);
+    }
+    sum = sum_of_lanes(sum);
+    if (lane == 0) sums[warp] = sum;
+    const bool few = k > 0 && k <= MOST / 2;
+    const int wanted = ((few ? k : MOST / 4) + CLUSTER - 1) / CLUSTER;
+    float bound = LOWEST;
+    if (wanted < (share.count < THREADS ? share.count : THREADS)) {
+        float low = lowest, high = highest;  // threads enough reach `low`
+        for (int i = 0; i < 24 && low < high; ++i) {
+            const float middle = 0.5f * low + 0.5f * high;
+            const int many = COUNT_THREADS(top >= middle);
+            if (many >= wanted) {
+                low = middle;
+                if (many <= wanted + wanted / 4) break;
+            } else {
+                if (middle >= high) break;
+                high = middle;
+            }
+        }
+        bound = low;
+    }
+    __syncthreads();
+    ARRIVED();
+    if (warp == 0) {
+        sum = sum_of_lanes(lane < WARPS ? sums[lane] : 0.0f);
+        if (lane < CLUSTER) {
+            send(of_blocks[0] + rank, lane, highest);
+            send(of_blocks[1] + rank, lane, sum);
+            send(of_blocks[2] + rank, lane, bound);
+        }
+    }
+    ARRIVE();
+    ARRIVED();
+    for (int i = 0; i < CLUSTER; ++i) share.top = fmaxf(share.top, of_blocks[0][i]), bound = fminf(bound, of_blocks[2][i]);
+    float whole = 0.0f;
+    for (int i = 0; i < CLUSTER; ++i) whole += of_blocks[1][i] * chance(of_blocks[0][i], share);
+
+    // Candidates: each block writes its own down, and says how many they are and what they weigh.
+    sum = 0.0f;
+    for (int i = thread; i < share.count; i += THREADS) {
+        look(f, share, i);
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j)
+            if (f[j] >= bound) {
+                const unsigned at = ATOMIC_ADD(&listed, 1u);
+                if (at < MOST) list[at].x = AS_BITS(f[j]), list[at].y = (share.first + i) * WIDE + j;
+                sum += chance(f[j], share);
+            }
+    }
+    sum = sum_of_lanes(sum);
+    if (lane == 0) tops[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+        sum = sum_of_lanes(lane < WARPS ? tops[lane] : 0.0f);
+        if (lane < CLUSTER) send(of_blocks[3] + rank, lane, (float)listed), send(of_blocks[4] + rank, lane, sum);
+    }
+    ARRIVE();
+    ARRIVED();
+    int many = 0;
+    float near = 0.0f;
+    for (int i = 0; i < CLUSTER; ++i) many += (int)of_blocks[3][i], near += of_blocks[4][i];
+
+    // The first block compares them, if they hold all that is left.
+    if (many <= MOST && (few || (k == 0 && p < 1.0f && near >= p * whole))) {
+        if (rank == 0) {
+            int from = 0;
+            for (int block = 0; block < CLUSTER; ++block) {
+                const int its = (int)of_blocks[3][block];
+                for (int i = thread; i < its; i += THREADS) {
+                    const uint2 one = fetch(list + i, block);
+                    value[from + i] = AS_FLOAT(one.x), index[from + i] = (int)one.y;
+                    weight[from + i] = (bits64)(chance(AS_FLOAT(one.x), share) * 0x1p40f);
+                }
+                from += its;
+            }
+        }
+        ARRIVE();  // the lists are read
+        ARRIVED();
+        if (rank != 0) return;
+        const int team = thread / TEAM, member = thread % TEAM, teams = THREADS / TEAM;
+        for (int base = 0; base < many; base += teams) {  // all lanes come to the shuffles
+            const int i = base + team < many ? base + team : many - 1;
+            const float mine = value[i];
+            bits64 weighs = 0;
+            int count = 0;
+            for (int j = member; j < many; j += TEAM)
+                if (value[j] > mine) ++count, weighs += weight[j];
+#pragma unroll
+            for (int mask = 1; mask < TEAM; mask *= 2) count += SHUFFLE_XOR(count, mask), weighs += SHUFFLE_XOR(weighs, mask);
+            if (member == 0) ahead[i] = count, above[i] = weighs;
+        }
+        __syncthreads();
+        bits64 left = 0, kept = 0;
+        for (int i = thread; i < many; i += THREADS)
+            if (ahead[i] < k) left += weight[i];
+        left = sum_of_block(left, boxes[0], lane, warp);
+        const double limit = p < 1.0f ? p * (few ? (double)left : (double)whole * 0x1p40) : 1e30;
+        for (int i = thread; i < many; i += THREADS) {
+            if ((few && ahead[i] >= k) || (double)above[i] >= limit) weight[i] = 0;
+            kept += weight[i];
+        }
+        kept = sum_of_block(kept, boxes[1], lane, warp);  // and behind it all see the weights
+        bits64 target = (bits64)(draw * (double)kept);
+        if (target >= kept) target = kept - 1;
+        for (int base = 0; base < many; base += teams) {
+            const int i = base + team < many ? base + team : many - 1, mine = index[i];
+            bits64 weighs = 0;
+            for (int j = member; j < many; j += TEAM)
+                if (index[j] < mine) weighs += weight[j];
+#pragma unroll
+            for (int mask = 1; mask < TEAM; mask *= 2) weighs += SHUFFLE_XOR(weighs, mask);
+            if (member == 0 && base + team < many && weighs <= target && target < weighs + weight[i]) out[row] = mine, how[row] = 0;
+        }
+        return;
+    }
+
+    // The least number that top-k leaves, and then the least that top-p leaves of them.
+    int round = 0;
+    const long long none = (long long)place_of(LOWEST) - 1;
+    long long low = none;
+    for (int rule = 0; rule < 2; ++rule) {
+        const bool counting = rule == 0;
+        if (counting ? k == 0 : p >= 1.0f) continue;
+        float limit = counting ? (float)k : p * whole, pivots[PIVOTS];
+        float lower = counting ? (float)columns : whole, upper = 0.0f;  // what is above `low` and above `high` weighs
+        if (!counting && k > 0) {  // of what top-k left
+#pragma unroll
+            for (int i = 0; i < PIVOTS; ++i) pivots[i] = low > none ? number_at((int)low) : BELOW;
+            too_low(share, pivots, false, 0.0f, box, inbox[round++ % 2], &upper, &lower);
+            limit = p * lower, upper = 0.0f;
+        }
+        long long high = place_of(share.top);  // what is above `high` weighs less than the limit, what is above `low` does not
+        for (int step = 0; high - low > 1; ++step) {
+            const float from = number_at((int)(low > none ? low : none + 1)), to = number_at((int)high);
+            const float guess = (lower - limit) / (lower - upper);  // where the limit would be on a straight line
+            int places[PIVOTS];
+#pragma unroll
+            for (int i = 0; i < PIVOTS; ++i) {
+                const float apart = i % 6 == 0 ? 0.25f : i % 4 == 1 ? 0.06f : i == 3 ? 0.0f : 0.015f;
+                const float part = fminf(fmaxf(i < 3 ? guess - apart : guess + apart, 0.0f), 1.0f);
+                long long at;
+                if (step == 0) at = place_of(fmaxf(share.top - (float)(64 >> i) / share.scale, LOWEST));
+                else if (step % 3 && low > none) at = place_of(from + (to - from) * part);
+                else at = low + (high - low) * (i + 1) / (PIVOTS + 1);
+                if (at <= low) at = low + 1;
+                if (at >= high) at = high - 1;
+                places[i] = (int)at;
+                pivots[i] = number_at(places[i]);
+            }
+            const int wrong = too_low(share, pivots, counting, limit, box, inbox[round++ % 2], &upper, &lower);
+#pragma unroll
+            for (int i = 0; i < PIVOTS; ++i) {
+                if (i < wrong) low = places[i];
+                if (i == wrong) high = places[i];
+            }
+        }
+    }
+
+    // Every 32 words of the share are a slot; the block in which the sum exceeds the draw looks for the slot.
+    const float least = low > none ? number_at((int)low) : BELOW;
+    float* slots = (float*)list;
+    for (int i = thread - lane; i < share.count; i += THREADS) {
+        float weighs = 0.0f;
+        if (i + lane < share.count) {
+            look(f, share, i + lane);
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j)
+                if (f[j] > least) weighs += chance(f[j], share);
+        }
+        weighs = sum_of_lanes(weighs);
+        if (lane == 0) slots[i / LANES] = weighs;
+    }
+    __syncthreads();
+    const int used = (share.count + LANES - 1) / LANES;
+    float* exchange = inbox[round++ % 2];
+    if (warp == 0) {
+        float weighs = 0.0f;
+        for (int i = lane; i < used; i += LANES) weighs += slots[i];
+        weighs = sum_of_lanes(weighs);
+        if (lane < CLUSTER) send(exchange + rank, lane, weighs);
+    }
+    ARRIVE();
+    ARRIVED();
+    float all = 0.0f;
+    for (int i = 0; i < CLUSTER; ++i) all += exchange[i];
+    float target = draw * all;
+    int owner = 0;
+    for (int i = 0; i < CLUSTER; ++i)  // the last block with anything left, if rounding has put the draw behind all
+        if (exchange[i] > 0.0f) {
+            owner = i;
+            if (target < exchange[i]) break;
+            target -= exchange[i];
+        }
+    if (rank != owner || warp != 0) return;
+    int slot = 0;
+    float before = 0.0f;  // of the draw, in its slot
+    for (int base = 0, found = 0; base < used && !found; base += LANES) {
+        const float its = base + lane < used ? slots[base + lane] : 0.0f, upto = sum_before(its, lane);
+        for (int i = 0; i < LANES && !found; ++i) {
+            const float one = SHUFFLE(its, i), end = SHUFFLE(upto, i);
+            if (one > 0.0f) slot = base + i, before = target - (end - one), found = target < end;
+        }
+        target -= SHUFFLE(upto, LANES - 1);
+    }
+    float weighs = 0.0f;
+    if (slot * LANES + lane < share.count) {
+        look(f, share, slot * LANES + lane);
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) weighs += f[j] > least ? chance(f[j], share) : 0.0f;
+    }
+    const float upto = sum_before(weighs, lane);
+    int chosen = 0;  // the last lane with anything left at or before the draw
+    for (int i = 0; i < LANES; ++i) {
+        const float one = SHUFFLE(weighs, i), end = SHUFFLE(upto, i);
+        if (one > 0.0f) {
+            chosen = i;
+            if (before < end) break;
+        }
+    }
+    if (lane != chosen) return;
+    float rest = before - (upto - weighs);
+    int token = 0;
+    bool found = false;
+#pragma unroll
+    for (int j = 0; j < WIDE; ++j) {
+        const float one = f[j] > least ? chance(f[j], share) : 0.0f;
+        if (!found && one > 0.0f) {
+            token = (share.first + slot * LANES + lane) * WIDE + j;
+            found = rest < one;
+            rest -= one;
+        }
+    }
+    out[row] = token;
+    how[row] = round;
+}
