@@ -119,6 +119,7 @@ def test_extras_for_each_gpu_and_each_cluster(project: dict) -> None:
         "rocm": "cupy-rocm-7-0",
         "dask": "distributed",
         "ray": "ray",
+        "fast": "numba",
     }
 
 

@@ -15,8 +15,12 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from course import KVCache, Workload, lengths, policies, serve, steptime
+from course import SLO, KVCache, Workload, lengths, policies, serve, steptime
+from course.engine.disaggregated import Disaggregated
+from course.engine.fleet import Fleet
+from course.engine.promises import share_within_slo
 from course.engine.run import Run
+from course.engine.serving import Engine
 from course.engine.speculative import Speculative
 
 H100 = steptime.recorded("h100-llama3-8b")
@@ -81,7 +85,17 @@ def paged_attention(seed: int = 0) -> Numbers:
         "ratio": paged / reserved,
         "ratio to reservations of the true length": paged / oracle,
         "of a reservation in use": share,
+        "of blocks empty": empty_places(load),
     }
+
+
+def empty_places(load: Workload, block_size: int = 16) -> float:
+    """Share of the places in blocks that hold no token, over all steps of all answers."""
+    empty = places = 0
+    for prompt, output in zip(load.prompt_tokens.tolist(), load.output_tokens.tolist(), strict=True):
+        held = np.arange(prompt, prompt + output)
+        empty, places = empty + int((-held % block_size).sum()), places + int((held + -held % block_size).sum())
+    return empty / places
 
 
 def sarathi(seed: int = 0) -> Numbers:
@@ -183,6 +197,25 @@ def speculation(seed: int = 0) -> Numbers:
     return numbers
 
 
+def shortest_first(seed: int = 0) -> Numbers:
+    """Mean E2E a token, first come first served over shortest guessed answer first, in one burst."""
+    load = Workload.fixed(
+        num_requests=2_000, prompt_tokens=lengths.lognormal(161, 1.0, 4, 1024),
+        output_tokens=lengths.lognormal(338, 1.0, 4, 1024), interval=0, seed=seed,
+    )  # fmt: skip
+
+    def latency(policy: policies.Policy, noise: str, **settings: float) -> float:
+        run = serve(load.with_guesses(noise, **settings), policy, H100, POOL)
+        return float(np.mean(run.e2e / load.output_tokens))
+
+    in_order, shortest = policies.Continuous(256, 2048), policies.ShortestFirst(256, 2048, by="guess")
+    before = latency(in_order, "exact")
+    return {
+        "exact guesses": before / latency(shortest, "exact"),
+        "guesses with an error of 1": before / latency(shortest, "lognormal", error=1.0),
+    }
+
+
 def mixing(seed: int = 0) -> Numbers:
     """Requests/s of 2,000 requests at once: prompts and decodes in one step, apart, and whole batches."""
     rng = np.random.default_rng(seed)
@@ -195,8 +228,50 @@ def mixing(seed: int = 0) -> Numbers:
     return {name: serve(load, policy, H100, POOL).summary()["requests_per_second"] for name, policy in ways.items()}
 
 
+def distserve(seed: int = 0) -> Numbers:
+    """Rates of two cards at which 90% have a TTFT of 0.2 s and a TPOT of 10 or 15 ms: both for all, one for each."""
+    load = Workload.poisson(
+        1, 2_000, lengths.lognormal(755, 1.0, 4, 4096), lengths.lognormal(200, 1.0, 4, 1024), seed=seed
+    )
+
+    def engine(policy: policies.Policy) -> Engine:
+        return Engine(policy, H100, POOL)
+
+    def apart(rate: float) -> Run:
+        first, then = engine(policies.PrefillFirst(256, 8192)), engine(policies.Continuous(256, 8192))
+        return Disaggregated([first], [then], transfer=50e9, token_bytes=131_072).serve(load.scaled(rate))
+
+    def together(kind: Callable[..., policies.Policy], budget: int) -> Callable[[float], Run]:
+        return lambda rate: Fleet([engine(kind(256, budget)) for _ in range(2)]).serve(load.scaled(rate))
+
+    def rate(run: Callable[[float], Run], tpot: float) -> float:
+        slo = SLO(ttft=0.2, tpot=tpot)
+        return highest(lambda r: share_within_slo(run(r), slo=slo)["all"] >= 0.9, 1, 60)
+
+    numbers = {
+        "prompts first": rate(together(policies.PrefillFirst, 8192), 0.01),
+        "chunks of 512": rate(together(policies.Continuous, 512), 0.01),
+        "apart": rate(apart, 0.01),
+        "chunks of 512 at 15 ms": rate(together(policies.Continuous, 512), 0.015),
+        "apart at 15 ms": rate(apart, 0.015),
+    }
+    return numbers | {"ratio": numbers["apart"] / numbers["prompts first"]}
+
+
 CLAIMS: dict[str, Callable[..., Numbers]] = {
-    one.__name__: one for one in (orca, paged_attention, sarathi, splitfuse, radix_attention, vtc, speculation, mixing)
+    one.__name__: one
+    for one in (
+        orca,
+        paged_attention,
+        sarathi,
+        splitfuse,
+        radix_attention,
+        vtc,
+        speculation,
+        shortest_first,
+        mixing,
+        distserve,
+    )
 }
 
 

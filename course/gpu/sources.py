@@ -60,6 +60,7 @@ BUILT_ON = {
     "decode_attention": ATTENTION,
     "skinny_gemm": ("finish.h",),
     "split_gemm": ("finish.h",),
+    "sampling": ("row_share.h",),
     "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""

@@ -17,8 +17,8 @@ class Drafting(Policy):
     all that decode, and nothing if blocks are short for the longest draft of everybody. (vLLM gives drafts blocks as it
     gives them to tokens, and may preempt for them.)
 
-    A subclass may define `drafts`, to draft less in a large batch. Raises ValueError for a policy that pads, and for
-    more drafts than a step has room for.
+    A subclass may define `drafts`, to draft less in a large batch. Raises ValueError for a policy that pads, for
+    more drafts than a step has room for, and while serving for a draft that all blocks together do not hold.
     """
 
     def __init__(self, policy: Policy, num_speculative_tokens: int):
@@ -58,6 +58,11 @@ class Drafting(Policy):
         drafts = self.drafts(state) if many else 0
         if drafts and many * (1 + drafts) > budget:
             drafts = max(0, int((budget - many) // many))
+        if (blocks := -(-drafts // state.block_size)) > state.num_blocks:
+            raise ValueError(
+                f"{drafts} drafts take {blocks} KV blocks, and num_blocks is {state.num_blocks}: nothing would ever "
+                "be drafted; lower num_speculative_tokens, or raise num_blocks"
+            )
         if budget < inf:
             self.policy.max_num_batched_tokens = budget - many * drafts
         answer = self.policy.schedule(state)

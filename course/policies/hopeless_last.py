@@ -1,7 +1,7 @@
 """Hopeless last: continuous batching that admits first those who can still meet their deadline."""
 
 import math
-from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from course.base import settings
@@ -42,16 +42,8 @@ class HopelessLast(Continuous):
 
     def queue(self, state: State, waiting: Waiting) -> Order:
         """Who can still meet a deadline, the most urgent first, then the others; until the next one cannot any more."""
-        now = state.now
-        starts = (self.start_by(request)[0] for request in waiting.sorted_by(self.start_by))
-        soonest = next((start for start in starts if start >= now), math.inf)
-        return Order(self._rotated(waiting, now), math.nextafter(soonest, math.inf))
-
-    def _rotated(self, waiting: Waiting, now: float) -> Iterator[Request]:
-        for request in waiting.sorted_by(self.start_by):
-            if self.start_by(request)[0] >= now:
-                yield request
-        for request in waiting.sorted_by(self.start_by):
-            if self.start_by(request)[0] >= now:
-                return
-            yield request
+        ready, late = waiting.split_by(self.start_by, (state.now, -1))
+        first = next(ready, None)
+        if first is None:
+            return Order(late, math.inf)
+        return Order(chain((first,), ready, late), math.nextafter(self.start_by(first)[0], math.inf))

@@ -6,11 +6,12 @@ came since, and passes over those that left.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 from course.policies.request import Request
@@ -80,6 +81,16 @@ class Waiting(Sequence[Request]):
         if not self._sent_back:
             return order
         return merge(sorted(reversed(self._sent_back), key=key), order, key=key)  # of equal ones the preempted first
+
+    def split_by(self, key: Callable[[Request], Any], least: Any) -> tuple[Iterator[Request], Iterator[Request]]:
+        """Of `sorted_by(key)`, those from this key on, and those before it. Neither is looked at to find where."""
+        order = self.sorted_by(key)
+        if isinstance(order, _Sorted):
+            place = bisect_left(order.entries, least, order.head, key=itemgetter(0))
+            return order.between(place, len(order.entries)), order.between(order.head, place)
+        line = list(order)
+        place = bisect_left(line, least, key=key)
+        return iter(line[place:]), iter(line[:place])
 
     def grouped_by(self, label: Callable[[Request], Hashable]) -> dict[Any, Iterable[Request]]:
         """Those of each label in order, for a label that never changes for a request, such as its tenant.
@@ -167,8 +178,12 @@ class _Sorted(_View):
             self.head = 0
 
     def __iter__(self) -> Iterator[Request]:
+        return self.between(self.head, len(self.entries))
+
+    def between(self, start: int, stop: int) -> Iterator[Request]:
+        """Those in these places, but for who has left."""
         entries, queue = self.entries, self.queue
-        for place in range(self.head, len(entries)):
+        for place in range(start, stop):
             if entries[place][2] in queue:
                 yield entries[place][2]
 

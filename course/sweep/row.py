@@ -105,6 +105,9 @@ def run_one(name: str, design: Design, settings: Settings, seed: int, fast: bool
             summary = _served(design, settings, seed)
         except ValueError as error:
             refused = " ".join(str(error).split()) or "it was refused without a sentence"
+        except OSError as error:
+            said = f"cannot read {error.filename}: {error.strerror}" if error.filename else reason(error)
+            refused, failed = said, True
         except Exception as error:  # a stranger's code: two hundred other runs must not pay for it
             refused, failed = reason(error), True
     seconds = time.thread_time() - begin

@@ -144,6 +144,9 @@ def test_the_page_has_the_front(course, tmp_path):
     table = run_all(design, {"rate": [20.0], "num_requests": [40], "max_num_seqs": [2, 8, 64]}, executor=OneProcess())
     figure = figures.front(table, "goodput", "ttft_p95")
     checks.valid(figure)
+    assert figure.layout.xaxis.type == "log", "two slots are an overload, far from the others"
+    near = run_all(design, {"rate": [2.0], "num_requests": [40], "max_num_seqs": [64, 65]}, executor=OneProcess())
+    assert figures.front(near, "goodput", "ttft_p95").layout.xaxis.type is None
     assert "ms" in figure.layout.xaxis.title.text and figure.layout.yaxis.title.text == "goodput [requests/s]"
     assert len(figure.data[1].x) == 3 and "max_num_seqs 2" in figure.data[1].text[0]
     (tmp_path / "mine.html").write_text("mine")
@@ -194,6 +197,7 @@ BAD = {
     "--set rate=5 --out no/x.jsonl": "there is no folder no to write x.jsonl into",
     "--set rate=5 --set tp=2 --set cards=3 --jobs 1": "3 cards are no whole number of replicas of 2",
     "--set max_concurrency=4 --set num_requests=8 --set cards=2 --jobs 1": "users who wait for answers cannot be",
+    "--set rate=5 --model . --jobs 1": "every run was refused: cannot read config.json: No such file or directory",
     "--set rate=5 --policy-file no.py --jobs 1": "every run was refused: --policy-file no.py: there is no such file",
 }
 

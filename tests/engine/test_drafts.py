@@ -41,7 +41,8 @@ def drafting(draw, cases):
     """(case with a policy that drafts, executor): a case with drafts that are right as a seed has it."""
     case = draw(cases)
     budget = case.policy.max_num_batched_tokens
-    k = draw(st.integers(0, min(6, int(min(budget, 7)) - 1)))
+    most = 6 if case.cache is None else min(6, case.cache.num_blocks * case.cache.block_size)
+    k = draw(st.integers(0, min(most, int(min(budget, 7)) - 1)))
     shares = draw(st.lists(st.sampled_from([0.0, 0.3, 0.8, 1.0]), min_size=len(case.prompt), max_size=len(case.prompt)))
     verify = draw(st.sampled_from([None, verifying]))
     time = draw(st.sampled_from([0.0, GRID, SECOND]))

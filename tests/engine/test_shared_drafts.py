@@ -54,7 +54,7 @@ def test_both_loops_are_the_oracle(part):
     @given(sharing(), st.integers(1, 6), st.data())
     @examples(300, 60)
     def equal(case, k, data):
-        k = min(k, int(case.policy.max_num_batched_tokens) - 1)
+        k = min(k, int(case.policy.max_num_batched_tokens) - 1, case.cache.num_blocks * case.cache.block_size)
         right = data.draw(st.lists(st.booleans(), min_size=len(case.prompt), max_size=len(case.prompt)))
         executor = Speculative(case.step_time, GRID, [float(one) for one in right], verify=verifying)
 
@@ -140,7 +140,7 @@ def test_what_was_preempted_comes_back_from_the_host_with_its_accepted_drafts():
     @given(strategies.rivals().filter(lambda case: case.cache.host_blocks), st.integers(0, 5), st.integers(0, 99))
     @examples(150, 40)
     def equal(case, k, seed):
-        k = min(k, int(case.policy.max_num_batched_tokens) - 1)
+        k = min(k, int(case.policy.max_num_batched_tokens) - 1, case.cache.num_blocks * case.cache.block_size)
         executor = Speculative(case.step_time, GRID, 0.7, seed=seed)
         case = replace(case, policy=Drafting(case.policy, k))
         runs = []
@@ -153,10 +153,24 @@ def test_what_was_preempted_comes_back_from_the_host_with_its_accepted_drafts():
         seen["came back"] += bool(runs[0].preempted.any()) and dropped == 0 and bool(runs[0].steps.drafted.any())
 
     equal()
-    assert seen["came back"] >= size(3, 10), seen
+    assert seen["came back"] >= size(1, 10), seen
 
 
 # By hand
+
+
+@BOTH
+def test_a_draft_that_no_block_ever_holds_is_refused_and_one_of_several_blocks_is_not(loop):
+    load = Workload([0.0], [3], [9])
+    engine = loop(Drafting(policies.Continuous(4, 64), 33), Speculative(SECOND), KVCache(2, 16))
+    engine.follow(load)
+    with pytest.raises(
+        ValueError, match="33 drafts take 3 KV blocks, and num_blocks is 2: nothing would ever be drafted"
+    ):
+        engine.run()
+    engine = loop(Drafting(policies.Continuous(4, 64), 7), Speculative(SECOND, accept=1.0), KVCache(8, 2))
+    engine.follow(load)
+    assert finish(engine).steps.drafted.tolist() == [0, 7]
 
 
 def served(loop, load, blocks, k, accept, **settings):

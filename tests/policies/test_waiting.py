@@ -59,7 +59,12 @@ def test_every_view_shows_what_a_list_would(actions):
             sent_back.append(gone.pop(number % len(gone)))
         elif action == "sort":
             for key in (PROMPT, by_tenant_and_prompt):
-                assert list(waiting.sorted_by(key)) == sorted(plain, key=key)
+                line = sorted(plain, key=key)
+                assert list(waiting.sorted_by(key)) == line
+                least = key(Request(0.0, 1 + number % 7, tenant="ABC"[number % 3]))
+                behind, before = map(list, waiting.split_by(key, least))
+                assert before + behind == line
+                assert all(key(one) >= least for one in behind) and all(key(one) < least for one in before)
         elif action == "look":
             groups = {}
             for request in plain:

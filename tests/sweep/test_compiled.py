@@ -22,7 +22,7 @@ from tests.helpers.sizes import size
 from tests.helpers.strategies import examples, fresh
 from tests.sweep import designs
 
-numba = pytest.mark.skipif(find_spec("numba") is None, reason='numba is not installed: pip install "numba>=0.63"')
+numba = pytest.mark.skipif(find_spec("numba") is None, reason='numba is not installed: pip install "numba>=0.68"')
 LOOPS = [pytest.param(lambda: loop.loop, id="as it is"), pytest.param(compiled_loop, id="compiled", marks=numba)]
 H100 = steptime.recorded("h100-llama3-8b")
 MODELS = [H100, *strategies.OUR_MODELS, strategies.Somebodys(t0=5e-3, c=2e-4, alpha=0.5, prefill=2e-5, context=5e-8)]

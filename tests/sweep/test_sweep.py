@@ -210,6 +210,13 @@ def test_what_is_there_is_not_run_again(tmp_path):
     assert len(other) == 1 and len(rows_file.read(path)) == 7, "another design's rows stay, and count for nothing"
 
 
+def test_the_order_of_the_names_makes_no_other_run(tmp_path):
+    path, told = tmp_path / "s.jsonl", []
+    first = sweep(designs.numbers, {"x": [1.0], "word": ["a"]}, executor=OneProcess(), resume=path)
+    more = {"executor": OneProcess(), "resume": path, "tell": lambda *runs: told.append(runs)}
+    assert sweep(designs.numbers, {"word": ["a"], "x": [1.0]}, **more) == first and told == [(1, 1)]
+
+
 @pytest.mark.parametrize("cut", [1, 2, 40, -1])
 def test_a_last_line_that_was_cut_off_is_run_again(tmp_path, cut):
     path, grid = tmp_path / "s.jsonl", {"x": [1.0, 2.0, 3.0]}

@@ -59,6 +59,10 @@ def test_random_settings_are_different_and_of_the_grid(number, seed):
     assert len({repr(one) for one in drawn}) == number and drawn == random_settings(GRID, number, seed)
 
 
+def test_another_seed_draws_others():
+    assert len({repr(random_settings(GRID, 3, seed)) for seed in range(10)}) > 5
+
+
 def test_random_settings_of_a_large_grid_are_as_likely_as_each_other():
     drawn = random_settings({name: range(100) for name in "abcd"}, 2_000, seed=1)
     assert len({tuple(one.values()) for one in drawn}) == 2_000

@@ -8,7 +8,11 @@ from tools import published
 
 SHAPES = {
     "orca": lambda n: n["ratio"] > 2,
-    "paged_attention": lambda n: n["ratio"] > 2 and n["ratio to reservations of the true length"] > 1.1,
+    "paged_attention": lambda n: (
+        n["ratio"] > 2
+        and n["ratio to reservations of the true length"] > 1.1
+        and n["of blocks empty"] < 0.04 < n["of a reservation in use"] < 0.4
+    ),
     "sarathi": lambda n: n["ratio"] > 1.5,
     "splitfuse": lambda n: (
         n["p95 gap at 9/s, prompts first over a budget of 1,024"] > 2
@@ -17,6 +21,8 @@ SHAPES = {
     "radix_attention": lambda n: 0.5 < n["hit rate"] < 1 and n["ratio of throughputs"] > 3,
     "vtc": lambda n: n["VTC"] <= n["bound"] < n["first come, first served"],
     "speculation": lambda n: list(n.values()) == sorted(n.values(), reverse=True) and n["1 users"] > 1 > n["256 users"],
+    "distserve": lambda n: n["ratio"] > 1.2 and n["apart at 15 ms"] < n["chunks of 512 at 15 ms"],
+    "shortest_first": lambda n: n["exact guesses"] > n["guesses with an error of 1"] > 1.3,
     "mixing": lambda n: n["one step for both"] > n["prompts apart"] > n["whole batches"],
 }
 
@@ -39,8 +45,8 @@ def test_the_command_gives_the_numbers_of_the_page_and_the_published_shape(root,
 
 
 def test_a_claim_that_is_not_there_is_a_sentence(capsys):
-    with pytest.raises(SystemExit, match="there is no claim distserve: there are orca, paged_attention"):
-        published.main(["distserve"])
+    with pytest.raises(SystemExit, match="there is no claim splitwise: there are orca, paged_attention"):
+        published.main(["splitwise"])
 
 
 def test_a_bisection_says_where_nothing_is():

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.gpu.ops import gather, packing, product, rms_norm, rope_append, silu, skinny_gemm, split_gemm
 from course.gpu.ops.queue import Launch
-
-if TYPE_CHECKING:
-    from course.gpu.transformer.step import Step
+from course.gpu.transformer.llama import Llama
 
 
-def fused(step: Step, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]:
+def fused(llama: Llama, there: dict[str, Any], rows: int, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]:
     """Five launches a layer: products with norm, RoPE, append, residual and SiLU folded in, and attention; the logits.
 
+    there: the step's inputs on the device, by name. rows: its tokens.
     attend: a function of (layer, queries, output) and what else `DecodeAttention.prepare` is told.
     """
-    llama, shape, queue, rows = step.llama, step.llama.shape, step.queue, step.tokens
-    there = step.inputs.there
+    shape, queue = llama.shape, llama.queue
     groups, packed = skinny_gemm.groups_for(rows), llama.weights.packed
     how: dict[str, Any] = {"kind": llama.kind, "chained": True}
     x = llama.room("x", *packing.shape(groups, shape.hidden))
@@ -45,16 +43,21 @@ def fused(step: Step, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]
     return [*launches, multiply(x, "head", logits, "rows", norm=shape.epsilon)], logits
 
 
-def library(step: Step, attend: Callable[..., Launch]) -> tuple[list[Launch], Any]:
-    """Nine launches a layer, and the logits. attend: a function of (layer, queries, output)."""
-    llama, shape, queue, rows, kind = step.llama, step.llama.shape, step.queue, step.tokens, step.llama.kind
-    weights, there = llama.weights, step.inputs.there
+def library(
+    llama: Llama, there: dict[str, Any], rows: int, attend: Callable[..., Launch], ends: int, chunks: bool
+) -> tuple[list[Launch], Any]:
+    """Nine launches a layer, and the logits.
+
+    there, rows: see `fused`. attend: a function of (layer, queries, output). ends: how many sequences want logits;
+    chunks: of some of them the last token alone.
+    """
+    shape, queue, kind, weights = llama.shape, llama.queue, llama.kind, llama.weights
     how: dict[str, Any] = {"kind": llama.kind, "chained": True}
     x, normed = (llama.room(name, rows, shape.hidden) for name in ("x", "normed"))
     qkv = llama.room("qkv", rows, shape.qkv_rows)
     q, attended = (llama.room(name, rows, shape.heads, shape.width) for name in ("q", "attended"))
     gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
-    logits = llama.room("logits", step.ends, shape.vocabulary)
+    logits = llama.room("logits", ends, shape.vocabulary)
     launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
     for i in range(shape.layers):
         norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
@@ -72,13 +75,13 @@ def library(step: Step, attend: Callable[..., Launch]) -> tuple[list[Launch], An
             silu.prepare(queue, gate_up, inner, **how),
             product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
         ]  # fmt: skip
-    ends, normed_ends = (llama.room(name, step.ends, shape.hidden) for name in ("ends", "normed_ends"))
-    if step.chunk_tokens:  # of a chunk only the last token's logits are wanted
-        launches.append(gather.prepare(queue, x, there["ends"], ends, **how))
+    last, normed_ends = (llama.room(name, ends, shape.hidden) for name in ("ends", "normed_ends"))
+    if chunks:  # of a chunk only the last token's logits are wanted
+        launches.append(gather.prepare(queue, x, there["ends"], last, **how))
     else:
-        ends = x
+        last = x
     launches += [
-        rms_norm.prepare(queue, ends, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
+        rms_norm.prepare(queue, last, weights.arrays["norm"], normed_ends, epsilon=shape.epsilon, **how),
         product.prepare(queue, normed_ends, weights.head, logits, kind=kind),
     ]
     return launches, logits

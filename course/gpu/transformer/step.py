@@ -79,8 +79,14 @@ class Step:
         self._make_inputs(listed)
         self._cached = [int(cached) for _, cached in chunks]
         self._lengths = [int(length) for length in lengths]
-        made = forms.fused if self.form == "fused" else forms.library
-        self.launches, self._logits = made(self, self._decode_attention if self.form == "fused" else self._attention)
+        self.launches, self._logits = self._made()
+
+    def _made(self) -> tuple[list[Launch], Any]:
+        """The launches, and where their logits will be."""
+        there = self.inputs.there
+        if self.form == "fused":
+            return forms.fused(self.llama, there, self.tokens, self._decode_attention)
+        return forms.library(self.llama, there, self.tokens, self._attention, self.ends, bool(self.chunk_tokens))
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """How attention of these chunks and of decodes of these lengths is cut up."""

@@ -68,7 +68,7 @@ def answered(order: str = "in order", rate: float = RATE, seed: int = 0) -> Answ
 
 def sixty_documents() -> Table:
     """The three orders side by side."""
-    rows = [("", "tokens found", "mean TTFT", "p99", "popular", "rare")]
+    rows: list[tuple[str, ...]] = [("", "tokens found", "mean TTFT", "p99", "popular", "rare")]
     for order in ORDERS:
         one = answered(order)
         times = one.run.ttft.mean(), np.percentile(one.run.ttft, 99), one.mean(True), one.mean(False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
+
 from course.engine.run import Run
 from course.engine.serving import serve
 from course.explore.table import Table, table
@@ -26,7 +28,7 @@ def forked() -> Run:
 
 def found(run: Run, branches: bool) -> float:
     """Share of the prompt tokens that the branches find, or the first requests."""
-    rows = [row for row in run.log.lookups.tolist() if (row[0] % (BRANCHES + 1) > 0) == branches]
+    rows = [row for row in np.asarray(run.log.lookups).tolist() if (row[0] % (BRANCHES + 1) > 0) == branches]
     return sum(row[2] for row in rows) / sum(row[1] for row in rows)
 
 

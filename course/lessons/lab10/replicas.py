@@ -40,7 +40,7 @@ def hit_rate(run: Run) -> float:
 
 def four_replicas() -> Table:
     """The two routes side by side."""
-    rows = [("", "tokens found", "mean TTFT", "p99")]
+    rows: list[tuple[str, ...]] = [("", "tokens found", "mean TTFT", "p99")]
     for route in ROUTES:
         run = routed(route)
         times = float(run.ttft.mean()), float(np.percentile(run.ttft, 99))

@@ -105,17 +105,20 @@ def three_steps(alone: Pays, many: Pays, *, height: int = 190) -> go.Figure:
                 _box(row, start + before, length, "the model's step", f"{leaves}", panel)
                 for start, leaves in zip(starts, tokens, strict=True)
             ]
-    axes = [
-        (
-            {"title": {"text": "time [ms]"}, "range": [0, 3.2e3 * (found.draft + found.verification)]},
-            {"range": [-0.5, 1.5], "tickvals": [0, 1], "ticktext": [f"{found.k} drafts", "without"], "ticks": ""},
-        )
-        for found in (alone, many)
-    ]
     return parts.pair(
-        data, *axes, height, columns=((0.0, 0.44), (0.58, 1.0)), barmode="overlay",
+        data, _steps_of(alone), _steps_of(many), height, columns=((0.0, 0.44), (0.58, 1.0)), barmode="overlay",
         annotations=[parts.heading(1, f"alone: {_key()}"), parts.heading(2, f"with {many.batch} sequences")],
     )  # fmt: skip
+
+
+def _steps_of(found: Pays) -> tuple[Part, Part]:
+    return (
+        {
+            "title": {"text": "time [ms]"},
+            "range": theme.round_digits([0, 3.2e3 * (found.draft + found.verification)]),
+        },
+        {"range": [-0.5, 1.5], "tickvals": [0, 1], "ticktext": [f"{found.k} drafts", "without"], "ticks": ""},
+    )
 
 
 def _box(row: int, start: float, seconds: float, name: str, text: str, panel: int) -> Part:

@@ -121,6 +121,8 @@ def test_a_million_tokens_by_hand():
     assert sums.cost(**sums.SHARED) == pytest.approx(12 / 3_600 * 0.0147 / 48 * 1e6)
     alone = sums.cost(8.0, 1.0, 1, 32, 0.01, 16, 3.5)
     assert alone == pytest.approx(3.5 / 3_600 * 0.008 / 16 * 1e6)  # nothing to add up
+    assert sums.step(8.0, 1.0, 2, 32, 0.01) == pytest.approx(1 + 7 / 2 + 0.64)
+    assert sums.cost_seconds(**sums.SHARED) == pytest.approx(12 * 0.0147 / 48 * 1e6)  # as if 12 dollars were a second's
 
 
 # What cannot be

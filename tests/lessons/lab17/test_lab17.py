@@ -8,7 +8,18 @@ import pytest
 from course import Workload, policies, serve, steptime
 from course.exercises.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge
 from course.lessons import lab17, load
-from course.lessons.lab17 import by_hand, decision, figures, gate, live_words, silence, tenants, throttled, turns
+from course.lessons.lab17 import (
+    by_hand,
+    decision,
+    figures,
+    gate,
+    live_words,
+    silence,
+    surprise,
+    tenants,
+    throttled,
+    turns,
+)
 from course.lessons.lab17.tenants import FAIR, IN_ORDER, NONE, ORDERS, PRIORITY, SLOTS, STORM
 from tests.helpers.figures import valid
 from tests.helpers.sizes import size
@@ -217,3 +228,18 @@ def test_the_model_serves_the_short_questions_sooner_in_the_order_of_fair():
     rows = live_words.compare({}, {})
     assert rows[0] == ("", "continuous", "fair") and rows[1][1:] == ("-", "-") and rows[-1][1:] == ("-", "-")
     assert "ms" in rows[3][1] and rows[3][0].startswith("A and B")
+
+
+def test_the_surprise_holds_over_five_seeds():
+    """`python -m course.lessons.lab17.surprise` prints it, with fewer slots and buckets of other sizes too."""
+    names = [name for name in surprise.ENGINES if "gateway" not in surprise.ENGINES[name]]
+    calm = [surprise.found(name, tenants.CALM, tenants.SLOTS) for name in names]
+    assert all(
+        np.array_equal(one.run.e2e, first.run.e2e) for each in calm for one, first in zip(each, calm[0], strict=True)
+    )
+    in_order, first, aged, fair = (surprise.found(name, tenants.STORM, tenants.SLOTS) for name in names)
+    for seed in surprise.SEEDS:
+        slow, quick, late, shared = (each[seed] for each in (in_order, first, aged, fair))
+        assert slow.ttft > 20 and max(quick.ttft, shared.ttft) < 0.5 and late.ttft > 0.6 * slow.ttft
+        assert all(abs(one.tpot / slow.tpot - 1) < 0.05 for one in (quick, late, shared))
+        assert all(abs(one.tokens_per_second / slow.tokens_per_second - 1) < 0.05 for one in (quick, late, shared))

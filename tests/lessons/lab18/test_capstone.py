@@ -131,3 +131,11 @@ def test_the_other_figures_are_drawn():
     graphs = figures.graphs(found)
     there = ((found.load.arrival <= graphs.at[5]) & (found.ended > graphs.at[5])).sum()
     assert graphs.chats[5] + graphs.documents[5] == there
+
+
+def test_flag_by_flag_finds_a_top_that_no_flags_share(monkeypatch):
+    top = Design(card="L40S", replicas=4, max_num_seqs=64, routing="apart", num_speculative_tokens=2)
+    alike = lambda design: sum(getattr(design, name) == getattr(top, name) for name in search.FLAGS)  # noqa: E731
+    monkeypatch.setattr(capstone, "tried", alike)
+    found, runs = capstone.flag_by_flag(Design())
+    assert found == top and 2 * 20 < runs < 100
