@@ -44,10 +44,9 @@ class Passes(Lives):
         chunks, decodes, context, prompts = self.admit(tokens)
         if self.simulated:
             seconds = self.simulated.seconds(decodes, context, prompts)
-            self.now += seconds + self.pool.copying() if self.counts else seconds
         else:
             seconds = self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
-            self.now += seconds + self.pool.copying() if self.counts else seconds
+        self.now += seconds + self.pool.copying() if self.counts else seconds
         self.clock.append(self.now)
         self.last_step_end = now = self.now
         if self.decodes:

@@ -40,7 +40,7 @@ MUTANTS = (
         PLAIN, "<= self.now:\n            request = self.arr", "< self.now:\n            request = self.arr", COMPARISON
     ),
     Mutant(PLAIN, "request.computed + count >= request.known", "request.computed + count > request.known", COMPARISON),
-    Mutant(PLAIN, "self.pool.take(request, count - 1 - drafts", "self.pool.take(request, count - drafts", BOUNDARY),
+    Mutant(PLAIN, "self.pool.take(request, tokens[request])", "self.pool.take(request, tokens[request] - 1)", BOUNDARY),
     Mutant(PLAIN, "request.life.computed_before += count - 1", "request.life.computed_before += count", BOUNDARY),
     Mutant(PLAIN, "dict.fromkeys([*self.prefilling, *self.running])", "dict.fromkeys(self.running)", ORDER),
     Mutant(PLAIN, "finished = [] if self.unfinished else", "finished = finished if self.unfinished else", TERM),

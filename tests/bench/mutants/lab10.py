@@ -28,7 +28,7 @@ MUTANTS = (
     Mutant(DECISION, "NEEDED = CHATS * AT_ITS_END + 1", "NEEDED = CHATS * HISTORY_BLOCKS + 1", TERM),
     Mutant(DECISION, "KVCache(num_blocks - 1, BLOCK_SIZE", "KVCache(num_blocks // 2, BLOCK_SIZE", CONSTANT),
     Mutant(GAME, "SLOTS, BLOCKS, BLOCK_SIZE = 2, 8, 10", "SLOTS, BLOCKS, BLOCK_SIZE = 2, 12, 10", CONSTANT),
-    Mutant(GAME, "request.remaining - request.prompt_tokens", "request.prompt_tokens - request.remaining", ORDER),
+    Mutant(GAME, "policies.LongestPrefixFirst(SLOTS, 1_000)", "policies.Continuous(SLOTS, 1_000)", ORDER),
     Mutant(GAME, "    best=107.5,", "    best=111.0,", CONSTANT),
     Mutant(EVENING, "BEFORE, SINCE = 0.90, 0.22", "BEFORE, SINCE = 0.90, 0.60", CONSTANT),
     Mutant(TASKS, "return SYSTEM + OWN - result.found", "return SYSTEM - result.found", TERM),

@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(LAYERS, '"PP2": (1, 2)', '"PP2": (2, 1)', ORDER),
     Mutant(FACTS, '"quiz_dearer": 2 / two.speed_up', '"quiz_dearer": two.speed_up', NUMBER),
     Mutant(CARDS, "self.batch / self.step / self.cards", "self.batch / self.step", TERM),
-    Mutant(CARDS, "time.stays if cards > 1 else 0.0", "time.stays", COMPARISON),
+    Mutant(CARDS, "whole - sums - time.stays, time.stays", "whole - sums, time.stays", TERM),
     Mutant(CARDS, 'return float(sum(row["watts"]) / 2)', 'return float(sum(row["watts"]))', TERM),
     Mutant(FOUR, "(run.ttft <= TTFT) & ~(run.tpot > tpot)", "(run.ttft <= TTFT) | ~(run.tpot > tpot)", COMPARISON),
     Mutant(FOUR, "range(4 // each)", "range(4)", BOUNDARY),

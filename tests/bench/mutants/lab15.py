@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(DECISION, "found.tpot <= tpot,", "found.ttft <= tpot,", ORDER),
     Mutant(DECISION, 'found["tokens"] < found["seqs"]', 'found["tokens"] <= found["seqs"]', COMPARISON),
     Mutant(DECISION, "RATE, SLOTS = 16, 256", "RATE, SLOTS = 6, 256", CONSTANT),
-    Mutant(TASKS, "rate - 1 for rate in rates", "rate for rate in rates", BOUNDARY),
+    Mutant(TASKS, "return next(broken, MOST + 1) - 1", "return next(broken, MOST + 1)", BOUNDARY),
     Mutant(MIXED, "CAP = 1_024", "CAP = 8_192", CONSTANT),
     Mutant(MIXED, "chat & (came == k)", "came == k", TERM),
     Mutant(FIGURES, '"late": ~in_time', '"late": ~kept', TERM),
