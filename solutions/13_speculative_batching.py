@@ -16,7 +16,7 @@ lab.earlier()
 # %% [markdown]
 # A chat serves Llama-3.1-8B on an H200, and its people want words faster.
 # **Speculative decoding** lets something cheap write a **draft** of the next tokens. One step of the model then computes a row for
-# each of them, the **verification**. Drafts are **accepted** up to the first that is not the model's own choice, and the model's token follows it.
+# each of them, the **verification**. Drafts are **accepted** up to the first that is not the model's own choice; the model's token takes its place.
 #
 # Alone it was twice as fast. "In a batch the benefit multiplies", say its notes,
 # "{{claimed_low}} to {{claimed_high}} times." **When do drafts pay, and for whom?**
@@ -85,7 +85,7 @@ lab13.three_steps()
 # | $a$ | acceptance: the chance of a draft if those before it were right | {{accept}} |
 # | $E$ | tokens a step gives a sequence | {{tokens:.2f}} |
 # | $t_{\text{plain}}$, $t_{\text{verify}}$ | a step without and with drafts [ms] | {{plain_1:.2f}}, {{verify_1:.2f}} alone |
-# | $t_{\text{draft}}$ | one pass of the draft [ms] | {{draft_1:.2f}} for four |
+# | $t_{\text{draft}}$ | one pass of the draft [ms] | {{pass_1:.2f}}, four {{draft_1:.2f}} |
 # | speed-up | times the tokens/s | {{gain_1:.2f}} alone, {{gain_64:.2f}} with 64 |
 #
 # In the recording each row reads the cache of its sequence. A kernel that reads it once for all would gain
@@ -167,7 +167,7 @@ lab.recap("words")
 print(lab13.page())
 
 # %% [markdown]
-# The load stays. Choose the flag and the number.
+# The load stays. Choose the flag (`--speculative-config.` and a name) and the number.
 
 # %%
 choice = {"--flag": None}

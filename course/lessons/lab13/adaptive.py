@@ -58,6 +58,21 @@ def counts_from_zero(plain: float, draft: float, verify: Sequence[float], accept
     return max(0, how_many(plain, draft, verify, accept) - 1)
 
 
+def passes_once(plain: float, draft: float, verify: Sequence[float], accept: float) -> int:
+    """Takes all drafts of a step for one pass."""
+    return _most([one_pass(plain, draft, step, k, accept) for k, step in enumerate(verify, start=1)])
+
+
+def one_term_short(plain: float, draft: float, verify: Sequence[float], accept: float) -> int:
+    """Sums as many terms as there are drafts."""
+    tokens = [(1 - accept**k) / (1 - accept) for k in range(1, len(verify) + 1)]
+    return _most([tokens[k - 1] * plain / (k * draft + step) for k, step in enumerate(verify, start=1)])
+
+
+def _most(gains: Sequence[float]) -> int:
+    return max((k for k, gain in enumerate(gains, start=1) if gain > 1), key=lambda k: gains[k - 1], default=0)
+
+
 def last_that_gains(plain: float, draft: float, verify: Sequence[float], accept: float) -> int:
     """The most drafts that gain anything."""
     gains = [speed_up(plain, draft, step, k, accept) for k, step in enumerate(verify, start=1)]

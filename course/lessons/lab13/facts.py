@@ -67,7 +67,7 @@ def facts() -> dict[str, Any]:
         "seen_some": spoken.suffix_acceptance(SEEN[1]), "seen_many": spoken.suffix_acceptance(SEEN[2]),
         "some": SEEN[1], "many": SEEN[2], "verify_1": 1e3 * one.verification, "verify_64": 1e3 * many.verification,
         "plain_64": 1e3 * many.plain, "tokens": one.tokens,
-        "accept": ACCEPT, "draft_1": 1e3 * one.draft, "rows_64": 64 * (K + 1),
+        "accept": ACCEPT, "draft_1": 1e3 * one.draft, "pass_1": 1e3 * one.draft / K, "rows_64": 64 * (K + 1),
         "pays_to": pays.pays_up_to(HEAD, K, ACCEPT),
         "once_to": max(batch for batch in pays.BATCHES if once[batch] >= 1), "once_64": once[64],
         # Exercises

@@ -21,9 +21,10 @@ def fastest(settings: Settings, result: Pays) -> bool:
     return here and result.k == pays.best_k(HEAD, LIKELY, 1)
 
 
-def twice_at_least(settings: Settings, result: Pays) -> bool:
-    """Whether they gain more than a factor of two."""
-    return result.speed_up > 2
+def twice_and_no_more(settings: Settings, result: Pays) -> bool:
+    """Whether they gain more than a factor of two, and the most drafts that there are, one more, gain no more."""
+    more = pays.pays(result.drafter, result.k + 1, result.accept, result.batch)
+    return 2 < result.speed_up and more.k == pays.MOST and more.speed_up <= result.speed_up
 
 
 def last_that_pays(settings: Settings, result: Pays) -> bool:
@@ -67,7 +68,7 @@ def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
         "k": k,
         "batch": batch,
         "gain": f"{result.speed_up:.2f}",
-        "gain_seven": f"{pays.pays(result.drafter, pays.MOST, accept, batch).speed_up:.2f}",
+        "seventh": f"{accept**pays.MOST:.0%}",
         "tokens": f"{result.tokens:.2f}",
         "later": later,
         "gain_later": f"{pays.pays(result.drafter, k, accept, later).speed_up:.2f}",
