@@ -161,13 +161,13 @@ lab.recap("gain")
 lab.recap("words")
 
 # %% [markdown]
-# **Decide.** An engine runs with `--speculative-config` and four drafts of the head. Its page:
+# **Decide.** An engine drafts with the head and `--speculative-config.num_speculative_tokens 4`. Its page:
 
 # %%
 print(lab13.page())
 
 # %% [markdown]
-# The load stays. Choose the flag (`--speculative-config.` and a name) and the number.
+# The load stays. Choose the flag and the number.
 
 # %%
 choice = {"--flag": None}

@@ -33,6 +33,11 @@ def all_accepted(plain: float, draft: float, verify: float, k: int, accept: floa
     return (k + 1) * plain / (k * draft + verify)
 
 
+def alike(plain: float, draft: float, verify: float, k: int, accept: float) -> float:
+    """As if each draft were accepted with the same chance, whatever became of those before it."""
+    return (1 + k * accept) * plain / (k * draft + verify)
+
+
 def how_many(plain: float, draft: float, verify: Sequence[float], accept: float) -> int:
     """The number of drafts with the most tokens/s, 0 if all lose. verify[k - 1]: seconds of a step with k drafts."""
     best, most = 0, 1.0

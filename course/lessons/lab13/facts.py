@@ -73,11 +73,13 @@ def facts() -> dict[str, Any]:
         # Exercises
         "exercise_accept": accept, "expected": expected(accept, k),
         "expected_drafts": expected(accept, k) - 1, "expected_each": 1 + k * accept, "expected_all": k + 1,
+        "expected_each_alone": k * accept,
         "expected_short": expected(accept, k - 1), "twin_accept": accept_twin,
         "expected_twin": expected(accept_twin, k_twin), "expected_twin_drafts": expected(accept_twin, k_twin) - 1,
         "expected_twin_all": k_twin + 1, **{f"step_{name}": value for name, value in TIMES.items()},
         "speed_up": adaptive.speed_up(**TIMES), "speed_up_own": adaptive.forgets_its_own(**TIMES),
         "speed_up_pass": adaptive.one_pass(**TIMES), "speed_up_inverse": adaptive.upside_down(**TIMES),
+        "speed_up_free": adaptive.speed_up(**TIMES | {"draft": 0}), "speed_up_each": adaptive.alike(**TIMES),
         "speed_up_all": adaptive.all_accepted(**TIMES), "step_draft_twin": TIMES_TWIN["draft"],
         "speed_up_twin": adaptive.speed_up(**TIMES_TWIN), "speed_up_twin_own": adaptive.forgets_its_own(**TIMES_TWIN),
         "speed_up_twin_pass": adaptive.one_pass(**TIMES_TWIN), "decide": decision.best(),

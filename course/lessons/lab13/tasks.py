@@ -24,7 +24,7 @@ def fastest(settings: Settings, result: Pays) -> bool:
 def twice_and_no_more(settings: Settings, result: Pays) -> bool:
     """Whether they gain more than a factor of two, and the most drafts that there are, one more, gain no more."""
     more = pays.pays(result.drafter, result.k + 1, result.accept, result.batch)
-    return 2 < result.speed_up and more.k == pays.MOST and more.speed_up <= result.speed_up
+    return result.speed_up > 2 and more.k == pays.MOST and more.speed_up <= result.speed_up
 
 
 def last_that_pays(settings: Settings, result: Pays) -> bool:

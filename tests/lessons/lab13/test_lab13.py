@@ -7,6 +7,7 @@ import pytest
 
 from course.engine.serving import serve
 from course.engine.speculative import Speculative
+from course.exercises import tasks_of
 from course.lessons.lab13 import adaptive, decision, figures, pays, spoken, tasks
 from course.memory.kvcache import KVCache
 from course.policies import Continuous, Drafting
@@ -118,3 +119,16 @@ def test_the_page_has_the_counters_of_the_run():
     assert int(lines["vllm:spec_decode_num_draft_tokens_total"]) == 4 * int(lines["vllm:spec_decode_num_drafts_total"])
     assert int(lines["vllm:spec_decode_num_accepted_tokens_total"]) == run.accepted
     assert tasks.tokens_a_step({}, pays.served(16, 0)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("explorer", "task", "start", "typed"),
+    [("shared_steps", "tokens", pays.served(16, 4), typed) for typed in (1.25, 0.31)]
+    + [("pays_off", "verify", pays.pays(batch=64), 0.45)],
+)
+def test_a_reading_that_is_plausible_and_wrong_has_a_hint(explorer, task, start, typed):
+    """As a learner types them, with two digits: the accepted drafts alone, their share, and a ratio upside down."""
+    asked = next(one for one in tasks_of("13", explorer)["tasks"] if one.id == task)
+    right = asked.value({}, start)
+    assert any(typed == pytest.approx(right * factor, rel=asked.rtol) for factor, _ in asked.slips)
+    assert typed != pytest.approx(right, rel=asked.rtol)
