@@ -94,7 +94,6 @@ def _exercises() -> dict[str, Any]:
     twins = {name: turns.counter(one) for name, one in turns.TWIN.items()}
     plain = {name: turns.counter(one, 1) for name, one in turns.SERVED.items()}
     least, fewest = min(counters.values()), min(turns.SERVED, key=lambda name: turns.SERVED[name][0])
-    after = decision.now()
     return {
         "next": least, "next_requests": counters[fewest], "next_plain": min(plain.values()),
         "next_most": max(counters.values()),

@@ -16,6 +16,7 @@ from course.lessons.lab17 import (
     live_words,
     silence,
     surprise,
+    tasks,
     tenants,
     throttled,
     turns,
