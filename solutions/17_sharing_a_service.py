@@ -15,8 +15,8 @@ lab.earlier()
 
 # %% [markdown]
 # Four **tenants**, customers with a key each, share Llama-3.1-8B on one H200. A, B and C are quiet: a question a second
-# each, some 512 tokens in and 256 out. N asks {{calm_rate}} times a second, with 1,500 in; for a minute, {{storm_rate}} times. Slots and
-# token budget are {{vllm}}'s defaults on this card. **N asks too much, and everybody waits.** Who should?
+# each, some 512 tokens in and 256 out. N asks {{calm_rate}} times a second on a calm day, with 1,500 in, and {{storm_rate}} times in
+# a storm of a minute. Slots and token budget are {{vllm}}'s defaults on this card. **N asks too much, and everybody waits.** Who should?
 
 # %%
 lab17.storm_and_calm()
@@ -46,7 +46,8 @@ lab17.serve_the_tenants()
 # %% [markdown]
 # ### Who waits?
 #
-# **Fair** admits the tenant that was served least. (vLLM has neither this nor ageing.) "They" are the quiet ones.
+# **Fair** admits the tenant that was served least. (vLLM has neither this nor ageing.) "They" are the quiet ones. In the
+# storm the memory is full before the slots are.
 
 # %%
 lab17.who_waits()
@@ -54,7 +55,7 @@ lab17.who_waits()
 # %% [markdown]
 # ### Slots, and a gateway
 #
-# The storm. A full bucket holds 20,000 tokens; behind it the order is that of arrival.
+# The storm. A full bucket holds 20,000 tokens; a request costs its prompt and 256. Behind it the order is that of arrival.
 
 # %%
 lab17.slots_and_a_gateway()
@@ -62,7 +63,8 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for six stories, then A and B short questions. Play both orders: **measured**, beside the same
+# Two slots. N asks for six stories, then A and B a short question each, the last two. Play both orders (continuous is that
+# of arrival): **measured**, beside the same
 # **simulated** on an H200's recorded steps.
 
 # %%
@@ -188,7 +190,7 @@ lab17.metrics_page()
 
 # %% [markdown]
 # Choose `--max-num-seqs`, `--scheduling-policy` (`"fcfs"`, `"priority"`), or a limit at the `"gateway"` [tokens/s of each
-# tenant]; two if you like.
+# tenant]; or slots with one of the others.
 
 # %%
 decision = None  # {"--flag": value}

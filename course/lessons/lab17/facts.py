@@ -48,7 +48,7 @@ def facts() -> dict[str, Any]:
 def _tasks() -> dict[str, Any]:
     """Those of tasks that ask why, as the tables of the explorers show them."""
     who, limits = (
-        tasks.who({"noisy": STORM, "ageing": 0}, served(STORM, FAIR)),
+        tasks.who({"noisy": STORM, "order": FAIR, "ageing": 0, "slots": SLOTS}, served(STORM, FAIR)),
         tasks.limits({"slots": FEW, "gateway": tasks.NONE}, served(slots=FEW)),
     )
     return {"storm_tpot": who["tpot"], "calm_tpot": who["calm_tpot"]} | {
@@ -94,7 +94,6 @@ def _exercises() -> dict[str, Any]:
     twins = {name: turns.counter(one) for name, one in turns.TWIN.items()}
     plain = {name: turns.counter(one, 1) for name, one in turns.SERVED.items()}
     least, fewest = min(counters.values()), min(turns.SERVED, key=lambda name: turns.SERVED[name][0])
-    after = decision.now()
     return {
         "next": least, "next_requests": counters[fewest], "next_plain": min(plain.values()),
         "next_most": max(counters.values()),
@@ -109,7 +108,6 @@ def _exercises() -> dict[str, Any]:
         "promised_ttft_s": decision.TTFT, "promised_tpot_ms": 1e3 * decision.TPOT,
         "tpot_twin_ms": 1e3 * decision.TPOT_TWIN,
         "promised_loss": decision.LOSS,
-        "narrow_share": served(gateway=throttled.NOW).tokens_per_second / after.tokens_per_second,
         "gate_tpot_ms": 1e3 * served(gateway=throttled.REPAIR).tpot,
         "gate_others_s": served(gateway=throttled.REPAIR).noisy_ttft, "gate_tokens": 1_000 * throttled.REPAIR,
         "kept_others_s": storm(PRIORITY, slots=FEW).noisy_ttft, "kept_tpot_ms": 1e3 * storm(PRIORITY, slots=FEW).tpot,

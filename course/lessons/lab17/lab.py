@@ -65,7 +65,7 @@ def slots_and_a_gateway() -> Explorer:
         tenants.served,
         controls=[
             Slider("slots", "Slots", 16, SLOTS, 2, SLOTS, log=True),
-            Choice("order", "Order", [(name, name) for name in ORDERS], FAIR),
+            Choice("order", "Order (no gateway)", [(name, name) for name in ORDERS], FAIR),
             Slider("gateway", f"Gateway, {NONE}: none", 4, NONE, 2, NONE, "k tokens/s"),
         ],
         figure=figures.waits,

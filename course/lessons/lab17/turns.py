@@ -84,6 +84,16 @@ def only_the_next(waiting: Waiting, counters: Counters) -> list[int]:
     return fair(waiting, counters)[:1]
 
 
+def tenants(waiting: Waiting, counters: Counters) -> list[str]:
+    """The right order, as names in place of places."""
+    return [waiting[place][0] for place in fair(waiting, counters)]
+
+
+def shortest_prompt_first(waiting: Waiting, counters: Counters) -> list[int]:
+    """The order of another policy, which no counter decides."""
+    return sorted(range(len(waiting)), key=lambda place: waiting[place][1])
+
+
 class Yours(policies.Fair):
     """Fair in the order that a function says; counters and lift are the policy's."""
 

@@ -16,6 +16,7 @@ from course.lessons.lab17 import (
     live_words,
     silence,
     surprise,
+    tasks,
     tenants,
     throttled,
     turns,
@@ -131,7 +132,18 @@ def test_fair_takes_other_ways_of_writing_it():
     assert judge(EXERCISES["fair"], with_queues).status == RIGHT
     assert "work on a copy" in judge(EXERCISES["fair"], empties).hint
     assert turns.fair([("N", 50), ("N", 50), ("A", 20)], {"N": 10, "A": 0}) == [2, 0, 1]  # the example of the text
+    assert "places" in judge(EXERCISES["fair"], turns.tenants).hint
+    assert "shortest prompt" in judge(EXERCISES["fair"], turns.shortest_prompt_first).hint
     assert turns.one_tenant_at_a_time([("N", 5), ("A", 5), ("A", 5)], {"N": 1, "A": 0}) == [1, 2, 0]
+
+
+@pytest.mark.parametrize(("ageing", "said"), [(18, False), (19, False), (20, True), (25, True), (NONE, True)])
+def test_more_ageing_than_is_needed_is_said(ageing, said):
+    """19 s keep a second, and 18 do not."""
+    settings = {"noisy": STORM, "order": PRIORITY, "ageing": ageing, "slots": SLOTS}
+    words = tasks.who(settings, tenants.served(STORM, PRIORITY, ageing=ageing))
+    assert ("a second less" in words["less"]) == said
+    assert tasks.who({**settings, "order": FAIR}, tenants.served(STORM, FAIR))["less"] == ""
 
 
 def test_the_case_by_hand():
