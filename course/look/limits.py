@@ -7,7 +7,7 @@ unless the pool is full and more wait than run.
 from collections import Counter
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import nan
 from typing import Any, NamedTuple
 
@@ -37,16 +37,22 @@ def table() -> dict[str, dict[str, Any]]:
 
 
 class Named(NamedTuple):
-    """A limit that was found, with the numbers that say so."""
+    """A limit that was found, with the numbers that say so. next: the next measurement, where not that of the table."""
 
     limit: str
     evidence: str
+    next: str = ""
 
 
 def row(named: Named, engine: str) -> dict[str, str]:
     """A limit with what the table says of it, for an engine."""
     one = table()[named.limit]
-    return {**named._asdict(), "next": one["next"], "flag": one.get(engine, one["vLLM"]), "lab": one["lab"]}
+    return {
+        **named._asdict(),
+        "next": named.next or one["next"],
+        "flag": one.get(engine, one["vLLM"]),
+        "lab": one["lab"],
+    }
 
 
 def at_the_start(paste: Paste) -> list[Named]:
@@ -60,9 +66,9 @@ def at_the_start(paste: Paste) -> list[Named]:
         last |= {"nothing": 1.0} if not last["fits"] else {}
     found = []
     for limit, one in table().items():
-        evidence = next((text for facts, text in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
-        if evidence is not None:
-            found.append(Named(limit, evidence.format(**last)))
+        texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
+        if texts is not None:
+            found.append(Named(limit, *(text.format(**last) for text in texts)))
     return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
@@ -72,7 +78,7 @@ def running(paste: Paste) -> tuple[list[Named], list[str]]:
     unknown: dict[str, None] = {}
     slots = paste.settings.get("max_num_seqs")
     for rows in paste.rows.values():
-        answer = _of_engine(rows, int(slots) if slots else None, paste.engine)
+        answer = _larger_than_the_pool(paste, rows) or _of_engine(rows, int(slots) if slots else None, paste.engine)
         if isinstance(answer, str):
             unknown[answer] = None
         else:
@@ -95,6 +101,16 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
     return _without_a_queue(busy) if len(busy) > 1 else _one_line(busy[0], engine)
+
+
+def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> Named | None:
+    """Stuck by the last lines, or one, where a request may be longer than the pool: all behind it wait as well."""
+    pool, longest = paste.each("tokens most_length")
+    queued = list(takewhile(lambda row: row.waiting and not (row.seats or row.prompt_rate), reversed(rows)))
+    if not (pool and longest and pool.high < longest.value and queued):
+        return None
+    sizes = f"the pool holds {pool.value:,.0f} tokens, and a request may have {longest.value:,.0f}"
+    return Named("stuck", f"0 running, {_most(queued)}; {sizes}")
 
 
 def _most(queued: list[Row]) -> str:
@@ -184,7 +200,7 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
             rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
             found.append(Named("kv_filling", rise))
         elif not found:
-            return f"what limits it: nobody waits yet, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
+            return f"what limits it: nobody waits, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
     if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
         found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))

@@ -1,4 +1,4 @@
-"""The rules behind what a third 30 of public pastes showed, each on both of its sides: where it holds, and beside it."""
+"""The rules behind what a third 30 of public pastes showed, each where it holds and beside it."""
 
 import pytest
 
@@ -66,3 +66,83 @@ class TestARateThatIsPrinted:
     def test_who_failed_was_sent_as_well(self):
         failed = report(cap(100)).replace("Benchmark duration", "Failed requests: 1\nBenchmark duration")
         assert any("A closed loop" in note for note in look(failed).notes)
+
+
+class TestARequestThatIsTooLong:
+    @pytest.mark.parametrize(
+        ("line", "engine"),
+        [
+            ("ValueError: This model's maximum context length is 4096 tokens. However, you requested 5,000 tokens (9 "
+             "in the messages, 4991 in the completion).", "vLLM"),
+            ("ValueError: The decoder prompt (length 5000) is longer than the maximum model length of 4096.", "vLLM"),
+            (r"{'m': 'The input (5000 tokens) is longer than the model\'s context length (4096 tokens).'}", "SGLang"),
+            ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", "SGLang"),
+        ],
+    )  # fmt: skip
+    def test_its_refusal_names_the_length_and_does_not_say_to_lower_it(self, line, engine):
+        answer = look(line)
+        (limit,) = answer.limits
+        assert (limit["limit"], answer.engine) == ("max_model_len", engine)
+        assert limit["evidence"] == "a request of 5,000 tokens was refused, 4,096 are served"
+        assert "raise the length" in limit["next"] and "lower" not in limit["next"]
+
+    def test_a_start_that_is_refused_still_says_to_lower_it(self):
+        line = "max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache (4096)"
+        assert "lower the length" in look(line).limits[0]["next"]
+
+    def test_the_length_alone_is_no_limit(self):
+        with pytest.raises(ValueError, match="no line is known"):
+            look("This model's maximum context length is 4096 tokens.")
+
+    @pytest.mark.parametrize("word", ["vllm server outputs:", "sglang server says:", "vllm serves it"])
+    def test_words_of_a_sentence_are_no_command(self, word):
+        assert not look(f"the {word}\n" + vllm(4, 0, 5.0, 200.0) * 3).notes
+
+
+class TestOutOfMemoryWhileGraphsAreCaptured:
+    START = "ERROR Traceback (most recent call last):\n"
+    OTHER = 'ERROR   File "/x/vllm/worker.py", line 1, in load_model\nERROR     self.load()\n'
+    ERRORS = (
+        "RuntimeError: CUDA error: out of memory",
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.",
+    )
+
+    @pytest.mark.parametrize("error", ERRORS)
+    @pytest.mark.parametrize(
+        "place", ["in capture_model", "    with torch.cuda.graph(graph, pool=self.pool):", "    super().capture_end()"]
+    )
+    def test_the_traceback_names_the_graphs(self, place, error):
+        assert named(f"{self.START}{self.OTHER}ERROR {place}\n{self.OTHER}ERROR {error}\n") == ["cuda_graphs"]
+
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_another_traceback_is_the_card_s(self, error):
+        failed = f"{self.START}{self.OTHER}ERROR {error}\n"
+        assert named(failed) == ["card_memory"]
+        assert named(f"{self.START}ERROR in capture_model\nERROR RuntimeError: bad shape\n{failed}") == ["card_memory"]
+        assert named(f"{failed}{self.START}ERROR in capture_model\nERROR RuntimeError: bad shape\n") == ["card_memory"]
+
+
+class TestARequestLargerThanThePool:
+    @staticmethod
+    def start(pool, length=262144):
+        return f"INFO Using max model len {length}\nINFO GPU KV cache size: {pool:,} tokens\n"
+
+    TOLD = 'logs show "Waiting: 1 reqs, Running: 0 reqs"'
+
+    @pytest.mark.parametrize("lines", [TOLD, vllm(0, 1, 0.0, 0.0), vllm(3, 0, 9.0, 90.0) * 3 + vllm(0, 2, 0.0, 0.0)])
+    def test_who_waits_while_none_runs_is_stuck(self, lines):
+        (limit,) = look(self.start(76_640) + lines).limits
+        assert limit["limit"] == "stuck"
+        assert "the pool holds 76,640 tokens, and a request may have 262,144" in limit["evidence"]
+
+    @pytest.mark.parametrize("lines", [TOLD, vllm(0, 1, 0.0, 0.0)])
+    def test_not_where_every_request_fits(self, lines):
+        answer = look(self.start(300_000) + lines)
+        assert not answer.limits and "like stuck" in answer.cannot_tell[0]
+
+    @pytest.mark.parametrize("line", [(0, 1, 0.0, 0.0, 900.0), (1, 1, 9.0, 30.0), (0, 0, 0.0, 0.0)])
+    def test_not_while_a_prompt_is_read_or_somebody_runs_or_nobody_waits(self, line):
+        assert "stuck" not in named(self.start(76_640) + vllm(*line))
+
+    def test_what_people_tell_counts_only_without_the_engine_s_own_lines(self):
+        assert named(self.start(76_640) + self.TOLD + "\n" + vllm(4, 0, 5.0, 200.0) * 3) == ["client"]
