@@ -43,12 +43,12 @@ VLLM_ROW = _pattern(
     r".*?GPU KV cache usage: <usage>%(?:, Prefix cache hit rate: <hits>%)?"
 )
 TOLD = re.compile(r"Waiting: ([1-9]\d{0,5}) reqs?, Running: 0 reqs?\b")  # people retell a line in this order
-# The place in a traceback where graphs are captured, and the error at the end of the same one.
-CAPTURE = re.compile(r"(?:in capture_model|torch\.cuda\.graph\(|in capture_end|\.capture_end\(\))"
-                     r"(?:(?!Traceback \(most).){1,6000}?CUDA (?:error: )?out of memory", re.DOTALL)  # fmt: skip
+CAPTURE = re.compile(r"in capture_model|torch\.cuda\.graph\(|in capture_end|\.capture_end\(\)")  # of graphs
+FAILED = re.compile(r"CUDA (?:error: )?out of memory")
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
+LONGEST_CALLS = 6_000  # characters of a traceback
 ENGINE = re.compile(r"Engine (\d{1,4}): $")
 SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
 SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "#pending-token", "full token usage",
@@ -114,8 +114,10 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     paste.all = len(text.splitlines())
     paste.engine = "SGLang" if SGLANG_FILE.search(text) else ""
-    if "out of memory" in text and CAPTURE.search(text):
-        paste.facts["graphs_failed"] = [Number.exact(1)]
+    for error in FAILED.finditer(text):  # at the end of a traceback, whose last calls stand before it
+        calls = text[max(0, error.start() - LONGEST_CALLS) : error.start()].rpartition("Traceback (most")[2]
+        if CAPTURE.search(calls):
+            paste.facts["graphs_failed"] = [Number.exact(1)]
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
     used = 0  # lines before this one are read
