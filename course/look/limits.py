@@ -184,7 +184,9 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
             rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
             found.append(Named("kv_filling", rise))
         elif not found:
-            return f"what limits it: nobody waits yet, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
+            return (
+                f"what limits it: nobody waits yet, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
+            )
     if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
         found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))

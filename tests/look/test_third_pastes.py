@@ -1,4 +1,4 @@
-"""The rules behind what a third 30 of public pastes showed, each on both of its sides: where it holds, and beside it."""
+"""The rules behind what a third 30 of public pastes showed, each where it holds and beside it."""
 
 import pytest
 
