@@ -22,9 +22,11 @@ SGLANG_FULL = 0.9  # it reserves for what running requests may still write
 SLOW = 2.0  # tokens/s a request that runs all the time: people read about five
 SLOW_WITH_PROMPTS = 1.0  # where prompts come in between: a short answer runs for a part of its interval
 SEVERAL = 3  # lines
+HIGH, RISE = 0.8, 0.01  # of the pool: a usage that may fill it soon, and one that moves
 FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
+QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
 
@@ -177,13 +179,26 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
     if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
         found.append(Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits"))
-    rising = len(usages) > SEVERAL and all(a < b for a, b in pairwise(usages))
-    if rising and usages[-1] >= 0.8 and (usages[-1] - usages[0] >= 0.1 or usages[0] >= 0.9):
-        found.append(Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"))
+    if len(usages) > 1 and usages[-1] >= HIGH and usages[-1] == max(usages) and usages[-1] - usages[0] >= RISE:
+        if _fills(usages):
+            rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
+            found.append(Named("kv_filling", rise))
+        elif not found:
+            return (
+                f"what limits it: nobody waits yet, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
+            )
     if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
         found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))
     return found or "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
+
+
+def _fills(usages: list[float]) -> bool:
+    """Whether a usage that rose to be high rises in every line, by much, or will be 100% after as many lines more."""
+    lines, rise = len(usages), usages[-1] - usages[0]
+    if lines < SEVERAL or not all(a < b for a, b in pairwise(usages)):
+        return False
+    return (lines > SEVERAL and (rise >= 0.1 or usages[0] >= 0.9)) or rise * lines / (lines - 1) >= 1 - usages[-1]
 
 
 def _amount(value: float) -> str:
@@ -197,10 +212,13 @@ def printed(results: list[Result]) -> list[Named]:
     names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
         flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
-        half, sent = BURST * total <= flying <= total, run.loop in ("burst", "") or most >= total
+        first = run.ours.get("ttft", {})
+        queued = first.get("mean", first.get("p50", nan)) >= QUEUE * run.totals.get("duration", nan)
+        at_once = run.loop in ("burst", "") or (most >= total and (run.loop != "open" or queued))
+        half = BURST * total <= flying <= total
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif sent and total > 1 and (half or peak >= total) and not most < total:
+        elif at_once and total > 1 and (half or peak >= total) and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
     return found
