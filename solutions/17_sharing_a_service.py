@@ -16,7 +16,7 @@ lab.earlier()
 # %% [markdown]
 # Four **tenants**, customers with a key each, share Llama-3.1-8B on one H200. A, B and C are quiet: a question a second
 # each, some 512 tokens in and 256 out. N asks {{calm_rate}} times a second on a calm day, with 1,500 in, and {{storm_rate}} times in
-# a storm of a minute. Slots and token budget are {{vllm}}'s defaults on this card. **N asks too much, and everybody waits.** Who should?
+# a storm of a minute. Slots and token budget are {{vllm}}'s defaults on this card. **N asks too much, and all wait.** Who should?
 
 # %%
 lab17.storm_and_calm()
@@ -46,8 +46,7 @@ lab17.serve_the_tenants()
 # %% [markdown]
 # ### Who waits?
 #
-# **Fair** admits the tenant that was served least. (vLLM has neither this nor ageing.) "They" are the quiet ones. In the
-# storm the memory is full before the slots are.
+# **Fair** admits the tenant that was served least. (vLLM has neither this nor ageing.) "They" are the quiet ones.
 
 # %%
 lab17.who_waits()
@@ -55,7 +54,7 @@ lab17.who_waits()
 # %% [markdown]
 # ### Slots, and a gateway
 #
-# The storm. A full bucket holds 20,000 tokens; a request costs its prompt and 256. Behind it the order is that of arrival.
+# The storm. A full bucket holds 20,000 tokens; a request costs its prompt and 256.
 
 # %%
 lab17.slots_and_a_gateway()
@@ -64,8 +63,7 @@ lab17.slots_and_a_gateway()
 # ## Measure
 #
 # Two slots. N asks for six stories, then A and B a short question each, the last two. Play both orders (continuous is that
-# of arrival): **measured**, beside the same
-# **simulated** on an H200's recorded steps.
+# of arrival): **measured**, and **simulated** on an H200's recorded steps.
 
 # %%
 lab17.tenants_that_speak()
@@ -73,7 +71,7 @@ lab17.tenants_that_speak()
 # %% [markdown]
 # ## Explain
 #
-# One slot, and a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, then A for one.
+# One slot, a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, then A for one.
 
 # %%
 lab17.five_by_hand()
@@ -83,10 +81,10 @@ lab17.five_by_hand()
 #   is free while somebody waits.
 # - With {{hand_wide_slots}} slots both orders are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.0f}} s a token in place of {{hand_tpot_s:.0f}} s.
 #
-# **Slots decide where the queue is. An order acts only on a queue.** In the storm more slots also mean longer steps:
-# 128 give {{few_rate:,.0f}} tokens/s, 1,024 give {{many_rate:,.0f}}.
+# **Slots decide where the queue is. An order acts only on a queue.** In the storm 128
+# give {{few_rate:,.0f}} tokens/s; 1,024, whose steps are longer, {{many_rate:,.0f}}.
 #
-# To remember, a tenant's **virtual token counter**:
+# A tenant's **virtual token counter**:
 #
 # $$ c \leftarrow c + \frac{\text{prompt tokens} + 2 \times \text{output tokens}}{\text{weight}} $$
 #
@@ -101,7 +99,7 @@ lab17.five_by_hand()
 # **Lift.** Who comes back after a silence starts level with the least counter of those who wait. Without, a tenant
 # silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
 #
-# To look up: in $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens. (vLLM's
+# In $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens. (vLLM's
 # `max_loras`, too, makes requests wait beside free slots.)
 
 # %% [markdown]
@@ -135,8 +133,8 @@ answer = (900 + 400 - 1_000) / 100  # the bucket was full
 lab.check("bucket", answer)
 
 # %% [markdown]
-# **3.** Write fair. `waiting` lists (tenant, prompt tokens), oldest first; `counters` is {tenant: tokens}. Return the
-# places of `waiting` in the order of admission; each adds its prompt to its tenant's counter.
+# **3.** Write fair. `waiting` lists (tenant, prompt tokens), oldest first; `counters` is {tenant: tokens}. Return
+# places of `waiting` in order of admission; each adds its prompt to its tenant's counter.
 # `fair([("N", 50), ("N", 50), ("A", 20)], {"N": 10, "A": 0})` is `[2, 0, 1]`.
 
 
