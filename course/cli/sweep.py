@@ -161,7 +161,7 @@ def _executor(scheduler: str | None, jobs: int | None) -> Iterator[Any]:
                 yield executor
     except ImportError as error:  # an extra is no part of an installation that would not be complete
         raise ValueError(str(error)) from None
-    finally:
+    else:  # after Ctrl-C a pool's thread may still write to workers that are gone
         with suppress(AttributeError):
             signal.signal(signal.SIGPIPE, before)
 

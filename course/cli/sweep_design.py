@@ -27,7 +27,7 @@ Promises = Mapping[str, Mapping[str, float]]
 """Class -> metric -> seconds; the class "" is whoever is in no other."""
 FIXED = ("trace", "format", "sort", "on_error", "request_class", "policy_file")
 """Options that say what is served: they have one value in a sweep."""
-OTHER = ("ctx", "as_json", "group_by", "warmup", "seed", "ttft_slo_ms", "tpot_slo_ms", "e2e_slo_ms")
+OTHER = ("ctx", "as_json", "perfetto", "group_by", "warmup", "seed", "ttft_slo_ms", "tpot_slo_ms", "e2e_slo_ms")
 OF_LOAD = (*build.SYNTHETIC, "trace", "format", "sort", "on_error", "head", "scale_rate", "max_concurrency")
 
 

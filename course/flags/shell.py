@@ -9,7 +9,7 @@ from course.base.settings import quote
 from course.flags import variables
 
 ENGINES = re.compile(
-    r"vllm\s+serve|vllm\.entrypoints\.openai\.api_server|vllm-openai|sglang\.launch_server|sglang\s+serve|trtllm-serve"
+    r"vllm\s+serve(?!\w)|vllm\.entrypoints\.openai\.api_server|vllm-openai|sglang\.launch_server|sglang\s+serve(?!\w)|trtllm-serve"
 )
 
 

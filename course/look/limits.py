@@ -7,7 +7,7 @@ unless the pool is full and more wait than run.
 from collections import Counter
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import nan
 from typing import Any, NamedTuple
 
@@ -22,9 +22,11 @@ SGLANG_FULL = 0.9  # it reserves for what running requests may still write
 SLOW = 2.0  # tokens/s a request that runs all the time: people read about five
 SLOW_WITH_PROMPTS = 1.0  # where prompts come in between: a short answer runs for a part of its interval
 SEVERAL = 3  # lines
+HIGH, RISE = 0.8, 0.01  # of the pool: a usage that may fill it soon, and one that moves
 FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
+QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
 
@@ -35,16 +37,22 @@ def table() -> dict[str, dict[str, Any]]:
 
 
 class Named(NamedTuple):
-    """A limit that was found, with the numbers that say so."""
+    """A limit that was found, with the numbers that say so. next: the next measurement, where not that of the table."""
 
     limit: str
     evidence: str
+    next: str = ""
 
 
 def row(named: Named, engine: str) -> dict[str, str]:
     """A limit with what the table says of it, for an engine."""
     one = table()[named.limit]
-    return {**named._asdict(), "next": one["next"], "flag": one.get(engine, one["vLLM"]), "lab": one["lab"]}
+    return {
+        **named._asdict(),
+        "next": named.next or one["next"],
+        "flag": one.get(engine, one["vLLM"]),
+        "lab": one["lab"],
+    }
 
 
 def at_the_start(paste: Paste) -> list[Named]:
@@ -58,9 +66,9 @@ def at_the_start(paste: Paste) -> list[Named]:
         last |= {"nothing": 1.0} if not last["fits"] else {}
     found = []
     for limit, one in table().items():
-        evidence = next((text for facts, text in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
-        if evidence is not None:
-            found.append(Named(limit, evidence.format(**last)))
+        texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
+        if texts is not None:
+            found.append(Named(limit, *(text.format(**last) for text in texts)))
     return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
@@ -70,7 +78,7 @@ def running(paste: Paste) -> tuple[list[Named], list[str]]:
     unknown: dict[str, None] = {}
     slots = paste.settings.get("max_num_seqs")
     for rows in paste.rows.values():
-        answer = _of_engine(rows, int(slots) if slots else None, paste.engine)
+        answer = _larger_than_the_pool(paste, rows) or _of_engine(rows, int(slots) if slots else None, paste.engine)
         if isinstance(answer, str):
             unknown[answer] = None
         else:
@@ -93,6 +101,16 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
     return _without_a_queue(busy) if len(busy) > 1 else _one_line(busy[0], engine)
+
+
+def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> Named | None:
+    """Stuck by the last lines, or one, where a request may be longer than the pool: all behind it wait as well."""
+    pool, longest = paste.each("tokens most_length")
+    queued = list(takewhile(lambda row: row.waiting and not (row.seats or row.prompt_rate), reversed(rows)))
+    if not (pool and longest and pool.high < longest.value and queued):
+        return None
+    sizes = f"the pool holds {pool.value:,.0f} tokens, and a request may have {longest.value:,.0f}"
+    return Named("stuck", f"0 running, {_most(queued)}; {sizes}")
 
 
 def _most(queued: list[Row]) -> str:
@@ -177,13 +195,24 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
     if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
         found.append(Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits"))
-    rising = len(usages) > SEVERAL and all(a < b for a, b in pairwise(usages))
-    if rising and usages[-1] >= 0.8 and (usages[-1] - usages[0] >= 0.1 or usages[0] >= 0.9):
-        found.append(Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"))
+    if len(usages) > 1 and usages[-1] >= HIGH and usages[-1] == max(usages) and usages[-1] - usages[0] >= RISE:
+        if _fills(usages):
+            rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
+            found.append(Named("kv_filling", rise))
+        elif not found:
+            return f"what limits it: nobody waits, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
     if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
         found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))
     return found or "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
+
+
+def _fills(usages: list[float]) -> bool:
+    """Whether a usage that rose to be high rises in every line, by much, or will be 100% after as many lines more."""
+    lines, rise = len(usages), usages[-1] - usages[0]
+    if lines < SEVERAL or not all(a < b for a, b in pairwise(usages)):
+        return False
+    return (lines > SEVERAL and (rise >= 0.1 or usages[0] >= 0.9)) or rise * lines / (lines - 1) >= 1 - usages[-1]
 
 
 def _amount(value: float) -> str:
@@ -197,10 +226,13 @@ def printed(results: list[Result]) -> list[Named]:
     names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
         flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
-        half, sent = BURST * total <= flying <= total, run.loop in ("burst", "") or most >= total
+        first = run.ours.get("ttft", {})
+        queued = first.get("mean", first.get("p50", nan)) >= QUEUE * run.totals.get("duration", nan)
+        at_once = run.loop in ("burst", "") or (most >= total and (run.loop != "open" or queued))
+        half = BURST * total <= flying <= total
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif sent and total > 1 and (half or peak >= total) and not most < total:
+        elif at_once and total > 1 and (half or peak >= total) and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
     return found

@@ -42,9 +42,13 @@ VLLM_ROW = _pattern(
     r"(?:[^,]{1,60}, ){0,3}?Running: <running> reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): <waiting> reqs?"
     r".*?GPU KV cache usage: <usage>%(?:, Prefix cache hit rate: <hits>%)?"
 )
+TOLD = re.compile(r"Waiting: ([1-9]\d{0,5}) reqs?, Running: 0 reqs?\b")  # people retell a line in this order
+CAPTURE = re.compile(r"in capture_model|torch\.cuda\.graph\(|in capture_end|\.capture_end\(\)")  # of graphs
+FAILED = re.compile(r"CUDA (?:error: )?out of memory")
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
+LONGEST_CALLS = 6_000  # characters of a traceback
 ENGINE = re.compile(r"Engine (\d{1,4}): $")
 SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
 SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "#pending-token", "full token usage",
@@ -57,7 +61,8 @@ NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
 SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory", "Not enough memory")  # fmt: skip
+         "Maximum concurrency", "maxTokensInPaged", "out of memory", "Not enough memory",
+         "max model len", "maximum context length", "longer than the m")  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -109,6 +114,10 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     paste.all = len(text.splitlines())
     paste.engine = "SGLang" if SGLANG_FILE.search(text) else ""
+    for error in FAILED.finditer(text):  # at the end of a traceback, whose last calls stand before it
+        calls = text[max(0, error.start() - LONGEST_CALLS) : error.start()].rpartition("Traceback (most")[2]
+        if CAPTURE.search(calls):
+            paste.facts["graphs_failed"] = [Number.exact(1)]
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
     used = 0  # lines before this one are read
@@ -121,6 +130,9 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
             known = _rows(paste, line) or _facts(paste, line)
             parts = 1 if known else _broken(paste, lines[place : place + MOST_PARTS])
             paste.read, used = paste.read + parts, place + parts
+    for waiting in TOLD.findall(text) if not paste.rows else ():
+        paste.rows.setdefault("told", []).append(Row(0, 0, int(waiting), None))
+        paste.read += 1
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
     for engine, name, value in PAGE.findall(text):  # of several engines: all their requests, the fullest pool
@@ -186,7 +198,10 @@ def _facts(paste: Paste, line: str) -> int:
             paste.settings[SAME.get(key, key)] = int(value)
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
-        sglang = any(word in line for word in ("server_args", "max_total_num_tokens", "--mem-fraction-static"))
+        sglang = any(
+            word in line
+            for word in ("server_args", "max_total_num_tokens", "--mem-fraction-static", "longer than the model")
+        )
         paste.engine = "TensorRT-LLM" if "TensorRT-LLM" in line else "SGLang" if sglang else "vLLM"
     for rank in RANK.findall(line) if matches else ():
         paste.ranks_seen = max(paste.ranks_seen, int(rank) + 1)

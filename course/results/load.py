@@ -23,14 +23,15 @@ QUEUE = 0.25  # of the tail: a queue that grows evenly makes a mean wait of half
 Statistics = Mapping[str, Mapping[str, float]]
 
 
-def loop_of(totals: Mapping[str, float], unlimited: bool) -> str:
+def loop_of(totals: Mapping[str, float], unlimited: bool, prompts: float = nan) -> str:
     """The loop of a load. unlimited: the file says that no rate was asked for, and does not just leave it out.
 
+    prompts: how many the tool sends in all, if it stops at a number: a limit in flight that they do not exceed is none.
     A rate and a limit in flight together are an open loop until the limit is reached; `on_load` says when it was.
     """
     if isfinite(totals.get("requested_rate", nan)):
         return OPEN
-    if isfinite(totals.get("max_concurrency", nan)):
+    if isfinite(totals.get("max_concurrency", nan)) and not prompts <= totals["max_concurrency"]:
         return CLOSED
     return BURST if unlimited else ""
 

@@ -36,7 +36,7 @@ KEYS = {
     "peak concurrent requests": "max_concurrent_requests",
 }
 STATISTIC = re.compile(r"(mean|median|std|p\d+(?:\.\d+)?) (ttft|tpot|itl|e2el|e2e latency) \(ms\)")
-LINE = re.compile(r"\b((?:[A-Z][\w]*|P\d+)[\w ()/.]*?) ?:\s+(\S+(?: set)?)\s*$")
+LINE = re.compile(r"\b((?:[A-Z][\w]*|P\d+)[\w ()/.]*?) ?:\s+(\S+(?: set)?)(?: RPS\.)?\s*$")
 BEFORE = ("backend", "request_rate", "max_concurrency")  # printed before the block, once a run
 
 

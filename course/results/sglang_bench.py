@@ -71,7 +71,8 @@ def _run(path: Path, document: Document, name: str) -> Result:
     totals, reported, sentences = without_empty(table, totals, reported)
     notes += [*sentences, *unread(doc, METRICS, (*vllm_bench.KNOWN, *LENGTHS))]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)}
-    loop = loop_of(totals, unlimited=vllm_bench.is_unlimited(doc))
+    prompts = totals.get("requests", float("nan")) + totals.get("failed", 0.0)
+    loop = loop_of(totals, vllm_bench.is_unlimited(doc), prompts)
     drafted = number(place, doc, "accept_length")
     return finish(Draft(TOOL, name, MEANINGS, table, reported, {}, totals, setup, {}, notes, loop, drafted))
 

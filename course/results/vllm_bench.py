@@ -91,7 +91,8 @@ def _run(path: Path, document: Document, name: str) -> Result:
     notes += [*sentences, *unread(doc, METRICS, KNOWN)]
     setup = {key: doc[key] for key in SETUP if isinstance(doc.get(key), str | int | float)} | varied_options(doc)
     drafted = number(place, doc, "spec_decode_acceptance_length")
-    loop = loop_of(totals, unlimited=is_unlimited(doc))
+    prompts = totals.get("requests", float("nan")) + totals.get("failed", 0.0)
+    loop = loop_of(totals, is_unlimited(doc), prompts)
     values: Statistics = {}
     if table is None:
         reported = _lists_alone(place, doc, totals) | reported

