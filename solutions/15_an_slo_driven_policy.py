@@ -85,7 +85,7 @@ lab15.four_by_hand()
 # | start by | s | {{hand_start:.0f}} | {{chat_start_s:.2f}} |
 #
 # **An order acts only on those who wait.** With 8,192 tokens a step the queue is in the steps: hopeless last brings {{order_in_time:.0%}}
-# of first tokens in time, not {{before_in_time:.0%}}, at {{order_tpot_ms:.0f}} ms a token. With 512 it is {{flag_tpot_ms:.0f}} ms, and {{flag_in_time:.0%}} are in time: requests wait
+# of first tokens in time, not {{before_in_time:.0%}}, at a p95 TPOT of {{order_tpot_ms:.0f}} ms. With 512 it is {{flag_tpot_ms:.0f}} ms, and {{flag_in_time:.0%}} are in time: requests wait
 # in front, and somebody can go last. Target and order keep {{least_share:.0%}} to {{most_share:.0%}} in five draws. The nearest flag is
 # `--max-num-batched-tokens 512`; alone it carries {{flag_rate}}/s.
 #

@@ -198,7 +198,7 @@ class Match:
         mine, game = values(self.board), self.game
         said = [verdict(game, mine, values(board), name) for name in game.rivals for board, _ in [self._of(name)]]
         if game.best is not None and mine[0] <= game.best * (1 + 1e-9):
-            said.append(f"No schedule has a smaller {game.scores[0].name.partition(' [')[0]}.")
+            said.append(f"No schedule is better in {game.scores[0].name.partition(' [')[0]}.")
         return " ".join(["All are answered.", *said])
 
     def _where(self) -> str:

@@ -89,7 +89,9 @@ class Spoken(Timed):
 
     @property
     def policy(self) -> str:
-        """The registered name of its policy."""
+        """What its control calls the policy; without such a control the registered name."""
+        if "policy" in self.settings:
+            return str(self.settings["policy"])
         return next(name for name, kind in POLICIES.items() if kind is type(self.watch.policy))
 
     @property

@@ -55,7 +55,7 @@ def promises(found: Outcome, *, height: int = 300) -> go.Figure:
         heading(panel, "   ".join(f'<span style="color:{INKS[colour]}">■ {name}</span>' for colour, name in names))
         for panel, names in keys
     ]
-    notes[0]["text"] += f"   {SHOWN} of {len(found.run):,}"
+    notes[0]["text"] += f"   {min(SHOWN, len(found.run))} of {len(found.run):,}"
     ttft: Part = {"title": {"text": "TTFT / promised [times]"}, "type": "log", "tickvals": list(TIMES),
                   "ticktext": [f"{tick:g}" for tick in TIMES],
                   "range": theme.round_digits([log10(LEAST[0]), log10(MOST[0])])}  # fmt: skip

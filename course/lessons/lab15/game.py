@@ -18,7 +18,7 @@ def one_second(_step: Step) -> float:
 DEADLINES = Game(
     id="deadlines",
     title="Who can still make it?",
-    goal="Let few be late.",
+    goal="Let few answers end after they are due.",
     # As many prompt tokens as its answer takes steps: for the policies, which have to know when it must start.
     asks=tuple(Ask(float(at), steps, steps, guess=steps, due=float(due)) for at, steps, due in EIGHT),
     step_time=one_second,

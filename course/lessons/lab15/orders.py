@@ -40,7 +40,7 @@ def window(case: Case) -> float:
 
 
 JOIN_PROBES: tuple[tuple[list[int], list[int], int, int], ...] = (
-    ([1, 2], [7, 8, 9], 1, 4),
+    ([3, 6], [1, 2, 4, 5], 1, 4),
     ([], [7, 8, 9], 2, 4),
     ([1, 2, 3], [7], 2, 4),
     ([1], [], 0, 4),
@@ -73,6 +73,16 @@ def no_room(interactive: list[int], bulk: list[int], running: int, most: int) ->
 def bulk_first(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
     """The other way round; the solution of the twin, and a mistake of the exercise."""
     return (bulk + interactive)[: most - running]
+
+
+def oldest_first(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
+    """One queue, in which nobody has a right of way."""
+    return sorted(interactive + bulk)[: most - running]
+
+
+def interactive_only(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
+    """Nobody of the bulk queue, whatever is free."""
+    return interactive[: most - running]
 
 
 def all_of_them(interactive: list[int], bulk: list[int], running: int, most: int) -> list[int]:
@@ -117,6 +127,12 @@ def by_deadline(waiting: Waits, now: float, pace: float) -> list[int]:
 def due_is_start(waiting: Waits, now: float, pace: float) -> list[int]:
     """A prompt takes no time."""
     return sorted(range(len(waiting)), key=lambda place: (waiting[place][0] < now, waiting[place][0]))
+
+
+def multiplied(waiting: Waits, now: float, pace: float) -> list[int]:
+    """Tokens times tokens a second, as if that were a time."""
+    start = [due - prompt * pace for due, prompt in waiting]
+    return sorted(range(len(waiting)), key=lambda place: (start[place] < now, start[place]))
 
 
 def dropped(waiting: Waits, now: float, pace: float) -> list[int]:

@@ -267,6 +267,26 @@ def test_the_model_answers_urgent_questions_sooner_only_where_they_wait():
     assert rows[0] == ("", *live_words.NAMES) and rows[1][1:] == ("-", "-") and "ms" in rows[2][1]
 
 
+@pytest.mark.parametrize("slots", [live_words.FEW, live_words.MANY])
+def test_both_orders_run_and_stand_in_the_table(slots: int):
+    """A policy without a registered name, `urgent first`, is known by the name of its choice."""
+    explorer = live_words.explorer()
+    runs = [explorer.compute(policy=name, slots=slots) for name in live_words.NAMES]
+    assert [one.described["policy"] for one in runs] == list(live_words.NAMES)
+    for one in runs:
+        explorer.remember(one.settings, one)
+    head, here, _, words = explorer.compared({"policy": live_words.NAMES[0], "slots": slots})
+    assert list(head[1:]) == list(live_words.NAMES) and "-" not in here[1:]
+    assert list(words[1:]) == ["8 of 8"] * 2
+
+
+def test_a_figure_says_how_many_marks_it_has():
+    for rate in (4, 20):
+        found = promises.served(rate)
+        drawn = sum(len(trace.x) for trace in figures.promises(found).data if trace.mode == "markers")
+        assert f"   {drawn} of {len(found.run):,}" in figures.promises(found).layout.annotations[0].text
+
+
 def test_a_learners_step_target_is_the_packages():
     """Step times grow with the tokens, so counting up finds what halving finds: the same times, to the last bit."""
     yours, ours = deeper.with_yours(deeper.largest), deeper.served(TARGET)
