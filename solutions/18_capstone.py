@@ -16,13 +16,13 @@ lab.earlier()
 
 # %% [markdown]
 # You run Llama-3.1-8B for six assistants and for people who read documents. **Which cards, how many, and under which
-# flags?** There are two promises and a price list. One day was recorded for you: {{requests}} requests in
+# flags?** There are two promises and a price list (under Measure). One day was recorded for you: {{requests}} requests in
 # {{seconds:.0f}} seconds, with
 # bursts. Your design will serve other days.
 #
 # Its **score**: requests within their promise for a dollar, and 0 if a class has less than {{need:.0%}} of its
 # requests within.
-# You are advised to score {{runs}} designs on that day, no more. They are counted.
+# You are advised to score {{runs}} designs on that day, no more. They are counted while the kernel runs, a repeated one as well.
 
 # %%
 lab18.promises()
@@ -73,7 +73,7 @@ lab18.where_from()
 # %% [markdown]
 # ## Explain
 #
-# **By hand.** {{hand_cards}} cards at {{hand_price:.2f}} dollars an hour serve for {{hand_s}} seconds:
+# **By hand.** {{hand_cards}} cards at {{hand_price:.2f}} dollars an hour; the last answer ends after {{hand_s}} seconds:
 # {{hand_cents:.1f}} cents. {{hand_kept}} requests within their promise give a score of
 # {{hand_score:,.0f}}.
 #
@@ -86,6 +86,7 @@ lab18.where_from()
 # | price | dollars an hour | {{hand_price:.2f}} |
 # | hours | h | {{hand_s}} / 3,600 |
 #
+# Cards are paid until the last answer ends, so slow ones pay longer for the same day.
 # More cards divide it. A better flag lets fewer cards do. What is within its promise is a share and hardly moves, until
 # it falls off an edge: below {{need:.0%}} of one class the score is 0. **Headroom** is how much busier a day may be
 # before that.

@@ -119,7 +119,7 @@ def report(design: Design) -> str:
         f"seen day: {found.score:,.0f} requests within their promise a dollar", *kept,
         f"prompt tokens found in a prefix cache: {found.hit_rate:.0%}",
         f"{len(other)} busier days: held on {sum(one > 0 for one in other)}, mean {np.mean(other):,.0f} a dollar",
-        f"scored runs on the seen day: {len(_SCORED)}", "",
+        f"scored runs on the seen day since the kernel started: {len(_SCORED)}", "",
         f"Simulated. {engine(design)}.",
         "Before it goes live: measure TTFT, TPOT and acceptance on the card, and the quality of fp8 KV.",
         *([DRAFTED] if design.num_speculative_tokens else []),
