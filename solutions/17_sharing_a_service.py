@@ -62,7 +62,7 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for six stories, then A and B a short question each, the last two. Play both orders (continuous is that
+# Two slots. N asks for six stories, then A and B a short question each. Play both orders (continuous is that
 # of arrival): **measured**, and **simulated** on an H200's recorded steps.
 
 # %%
@@ -78,11 +78,11 @@ lab17.five_by_hand()
 
 # %% [markdown]
 # - In order A's first token comes after {{hand_order_s:.0f}} s, fair after {{hand_fair_s:.0f}} s. Both are **work-conserving**: no slot
-#   is free while somebody waits.
+#   is free while anybody waits.
 # - With {{hand_wide_slots}} slots both orders are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.0f}} s a token in place of {{hand_tpot_s:.0f}} s.
 #
 # **Slots decide where the queue is. An order acts only on a queue.** In the storm 128
-# give {{few_rate:,.0f}} tokens/s; 1,024, whose steps are longer, {{many_rate:,.0f}}.
+# give {{few_rate:,.0f}} tokens/s; 1,024, with longer steps, {{many_rate:,.0f}}.
 #
 # A tenant's **virtual token counter**:
 #
@@ -96,11 +96,11 @@ lab17.five_by_hand()
 # | output | tokens | {{hand_answer}} | 256 |
 # | added | tokens | {{hand_counter}} | {{mean_counter:,}} |
 #
-# **Lift.** Who comes back after a silence starts level with the least counter of those who wait. Without, a tenant
+# **Lift.** Who comes back after a silence starts level with the least counter. Without, a tenant
 # silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
 #
 # In $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens. (vLLM's
-# `max_loras`, too, makes requests wait beside free slots.)
+# `max_loras` also makes requests wait beside free slots.)
 
 # %% [markdown]
 # ## Exercises
@@ -169,7 +169,7 @@ lab.ticket()
 # %% [markdown]
 # ## Take away
 #
-# 1. Slots decide where the queue is; an order acts only on a queue.
+# 1. An order acts only on a queue; slots decide where it is.
 # 2. Ageing is a fixed head start.
 # 3. A limit protects streams too, and can waste the card.
 
