@@ -34,6 +34,17 @@ MOST_SHARED = 48 * 1_024
 """Bytes of shared memory that a kernel may declare."""
 
 
+def check_heads(heads: int, kv_heads: int, width: int) -> None:
+    """Raises ValueError for heads that no attention of decodes here takes."""
+    if heads % kv_heads or heads // kv_heads > 8:
+        raise ValueError(
+            f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 per KV head, the same "
+            f"number for each"
+        )
+    if width not in (32, 64, 128):
+        raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
+
+
 class DecodeAttention:
     """Workspace and launches for up to `max_sequences` sequences in up to `max_items` items of work.
 
@@ -59,13 +70,7 @@ class DecodeAttention:
         tensor: bool | None = None,
         warps: int | None = None,
     ) -> None:
-        if heads % kv_heads or heads // kv_heads > 8:
-            raise ValueError(
-                f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 per KV head, the same "
-                f"number for each"
-            )
-        if width not in (32, 64, 128):
-            raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
+        check_heads(heads, kv_heads, width)
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind
         self.token_bytes = 2 * kv_heads * width * numbers.dtype(kind).itemsize
         self.max_sequences, self.max_items, self.warps = max_sequences, max_items, warps

@@ -10,6 +10,7 @@ import numpy as np
 
 from course.base.settings import whole
 from course.gpu.ops import e4m3, numbers, work_list
+from course.gpu.ops.decode_attention import check_heads
 from course.gpu.ops.queue import Launch, Queue, array
 
 BLOCK = work_list.BLOCK
@@ -38,13 +39,7 @@ class Fp8Attention:
         tensor: bool | None = None,
         warps: int | None = None,
     ) -> None:
-        if heads % kv_heads or heads // kv_heads > 8:
-            raise ValueError(
-                f"{heads} query heads over {kv_heads} KV heads: the kernel takes 1 to 8 per KV head, the same "
-                f"number for each"
-            )
-        if width not in (32, 64, 128):
-            raise ValueError(f"heads of {width} numbers: the kernel takes 32, 64 or 128")
+        check_heads(heads, kv_heads, width)
         if tensor and (width != 128 or kind == "fp32"):
             raise ValueError(f"tensor cores are for heads of 128 16-bit numbers, not for {width} of {kind}")
         self.queue, self.heads, self.kv_heads, self.width, self.kind = queue, heads, kv_heads, width, kind

@@ -11,7 +11,7 @@ from course.base.settings import quote, whole
 from course.gpu.ops import append, numbers, skinny_gemm, work_list
 from course.gpu.ops.prefill_attention import WARPS, checked_chunks
 from course.gpu.ops.queue import Launch
-from course.gpu.transformer import forms
+from course.gpu.transformer.forms import fused, library
 from course.gpu.transformer.inputs import Inputs
 from course.gpu.transformer.llama import Llama
 
@@ -82,10 +82,10 @@ class Step:
         there = self.inputs.there
         self.launches: list[Launch]
         if self.form == "fused":
-            self.launches, self._logits = forms.fused(llama, there, self.tokens, self._decode_attention)
+            self.launches, self._logits = fused(llama, there, self.tokens, self._decode_attention)
         else:
             last = self.ends if self.chunk_tokens else None
-            self.launches, self._logits = forms.library(llama, there, self.tokens, self._attention, last)
+            self.launches, self._logits = library(llama, there, self.tokens, self._attention, last)
 
     def _plan_attention(self, listed: list[tuple[int, int, int, int]], lengths: Sequence[int]) -> None:
         """How attention of these chunks and of decodes of these lengths is cut up."""
