@@ -27,6 +27,7 @@ FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequ
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
+SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
 
@@ -64,6 +65,11 @@ def at_the_start(paste: Paste) -> list[Named]:
     if "wanted" in last and last["total"] > 0:
         last["fits"] = int(100 * last["free"] / last["total"]) / 100
         last |= {"nothing": 1.0} if not last["fits"] else {}
+    if not last.get("longer", 0.0) > last.get("allowed", 0.0):
+        last.pop("longer", None)
+    if "mine" in last:
+        others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
+        last |= {"others": others} if others > last["mine"] else {}
     found = []
     for limit, one in table().items():
         texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
@@ -100,7 +106,12 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
         return _of_a_queue(queued, slots, engine)
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
-    return _without_a_queue(busy) if len(busy) > 1 else _one_line(busy[0], engine)
+    if len(busy) > 1:
+        return _without_a_queue(busy)
+    alone = _without_a_queue(busy * SEVERAL)
+    if not queued and [one.limit for one in alone if isinstance(one, Named)] == ["client"]:
+        return Named("client", f"nobody waits in the one line that is here, {busy[0].running:,} run")
+    return _one_line(busy[0], engine)
 
 
 def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> Named | None:
@@ -133,7 +144,7 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
         stays = times > enough and seats == max(row.seats for row in queued) and any(row.running for row in queued)
         if slots is None and stays and len(queued) >= SEVERAL:
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
-        if not stays and (budget := _budget(queued)):
+        if not (stays and slots is None) and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
     return "which limit holds the queue: several fit; give more lines, and --max-num-seqs (command or its arguments)"
 
@@ -191,6 +202,12 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     usages = [row.usage for row in busy if row.usage is not None]
     found: list[Named] = []
     if idle == len(busy) == len(speeds) and max(speeds) == 0:
+        still = len(set(usages)) == 1 and not any(row.prompt_rate for row in busy)
+        if still and len(busy) >= SEVERAL:
+            most = max(row.running for row in busy)
+            return [
+                Named("stuck", f"{most:,} running in {len(busy)} lines, no token read or written, KV usage the same")
+            ]
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
     if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
@@ -230,9 +247,10 @@ def printed(results: list[Result]) -> list[Named]:
         queued = first.get("mean", first.get("p50", nan)) >= QUEUE * run.totals.get("duration", nan)
         at_once = run.loop in ("burst", "") or (most >= total and (run.loop != "open" or queued))
         half = BURST * total <= flying <= total
+        at_once |= total / asked <= SENT * run.totals.get("duration", nan)  # a rate, by which all were sent early on
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
         elif at_once and total > 1 and (half or peak >= total) and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
-    return found
+    return list({one.limit: one for one in reversed(found)}.values())  # the first run of each
