@@ -51,8 +51,8 @@ FAILED = re.compile(
 # The capture of graphs begins, or it is behind the engine: the last one says where it was.
 STAGES = re.compile(
     r"(?P<begins>Captur(?:ing|e) (?:the model for )?(?:CUDA|cuda) ?graph|try setting\s+VLLM_MEMORY_PROFILER_ESTIMATE)"
-    r"|(?P<ends>[Gg]raph capturing finished|Capture cuda graph end|startup complete|throughput: |Capturing[^\n]{0,60}100%"
-    r")"
+    r"|(?P<ends>[Gg]raph capturing finished|Capture cuda graph end|startup complete|throughput: "
+    r"|Capturing[^\n]{0,60}100%)"
 )
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
