@@ -25,6 +25,7 @@ SEVERAL = 3  # lines
 HIGH, RISE = 0.8, 0.01  # of the pool: a usage that may fill it soon, and one that moves
 FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
+SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
 SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
@@ -142,11 +143,23 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
     if not any(row.usage is None or _no_room(row, engine, shared=0) for row in queued):
         room = f"{_most(queued)}, with room in the KV cache"
         stays = times > enough and seats == max(row.seats for row in queued) and any(row.running for row in queued)
+        if slots is None and (piece := _pieces(queued)):
+            return Named("prefill_budget", f"{piece}, {room}")
         if slots is None and stays and len(queued) >= SEVERAL:
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
-        if not (stays and slots is None) and (budget := _budget(queued)):
+        if not stays and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
     return "which limit holds the queue: several fit; give more lines, and --max-num-seqs (command or its arguments)"
+
+
+def _pieces(queued: list[Row]) -> str:
+    """What shows that one prompt is read in pieces: batches of one size that follow each other, after which none runs."""
+    pairs = list(pairwise(queued))
+    same = [a for a, b in pairs if a.new_tokens == b.new_tokens >= SMALLEST_BUDGET and a.running == b.running > 0]
+    one = [row for row in same if row.seats == row.running + 1]
+    return (
+        f"a prompt in pieces of {one[0].new_tokens:,} tokens" if len(one) >= 2 and len(one) > MOST * len(pairs) else ""
+    )
 
 
 def _budget(queued: list[Row]) -> str:
@@ -158,8 +171,10 @@ def _budget(queued: list[Row]) -> str:
     if len(chunks) >= 2 and alike > MOST * len(chunks) and largest >= SMALLEST_BUDGET:
         return f"up to {largest:,} prompt tokens in {alike} of {len(chunks)} prefill batches"
     rates = [row.prompt_rate for row in queued if row.prompt_rate is not None]
-    if len(rates) >= SEVERAL and min(rates) > ALIKE * max(rates) and min(rates) >= SMALLEST_BUDGET:
-        return f"{min(rates):,.0f} to {max(rates):,.0f} prompt tokens/s in every line"
+    most = max(rates, default=0.0)
+    same = sum(rate >= SAME * most for rate in rates)
+    if len(rates) >= SEVERAL and most >= SMALLEST_BUDGET and (min(rates) > ALIKE * most or same > MOST * len(rates)):
+        return f"up to {most:,.0f} prompt tokens/s, as good as that in most of {len(rates)} lines"
     alone = sum(bool(row.prompt_rate) and row.output_rate == 0 for row in queued)
     if alone >= 2 and all(a.running < b.running and a.waiting > b.waiting for a, b in pairwise(queued)):
         return f"no token leaves in {alone} of {len(queued)} lines, while prompts are read and join those who run"

@@ -54,6 +54,9 @@ STAGES = re.compile(
     r"|(?P<ends>[Gg]raph capturing finished|Capture cuda graph end|startup complete|throughput: "
     r"|Capturing[^\n]{0,60}100%)"
 )
+HUNG = re.compile(  # a step of more than a minute, twice, or of an engine that is behind its start
+    r"(?P<waits>No available shared memory broadcast block found in)|200 OK|startup complete|Capturing[^\n]{0,60}100%"
+)
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
@@ -82,8 +85,8 @@ SIGNS = {  # of an engine in a line that is known; else it is vLLM's
 SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory", "Not enough memory", "max model len",
-         "context length", "exceed", "er than ", "reempt", "allocate", "MemoryError", "Ran out", "timed out",
+         "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len",
+         "context length", "exceed", "er than ", "reempt", "allocate", "ot enough memory", "MemoryError", "Ran out", "timed out",
          "atchdog")  # fmt: skip
 
 
@@ -145,6 +148,10 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     stages = list(STAGES.finditer(text)) if failures and "Traceback (most" not in text else []
     if stages and stages[-1]["begins"]:
         paste.facts["graphs_failed"] = [Number.exact(1)]
+    hung = [one["waits"] for one in HUNG.finditer(text)] if "broadcast block" in text else []
+    if any(hung) and len(hung) > 1:
+        paste.facts["no_step"] = [Number.exact(1)]
+    paste.read += sum(map(bool, hung))
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
     used = 0  # lines before this one are read

@@ -38,8 +38,13 @@ LASTS = re.compile(
     re.IGNORECASE,
 )
 IF = re.compile(r"\b(?:if|may|might|could|can|would|avoid|prevent|consider|without|unless|how to)\b|\?", re.IGNORECASE)
-SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+|, ")
-EMPTY = re.compile(r"\b(?:out of (?:GPU |CUDA |device )?memory|OOM)\b|炸显存|爆显存|显存不足", re.IGNORECASE)
+SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|, |，|。")
+EMPTY = re.compile(
+    r"\b(?:(?:out of|not enough) (?:GPU |CUDA |device |free )?memory|OOM)\b(?! (?:error )?(?:message|direction|killer|check))"
+    r"|炸显存|爆显存|显存不足",
+    re.IGNORECASE,
+)
+POOL = re.compile(r"KV[ _-]?cache[^.\n%]{0,40}\b100(?:\.0)? ?%", re.IGNORECASE)
 GRAPHS = re.compile(r"captur\w*[^.\n]{0,40}graph|graph[^.\n]{0,20}captur", re.IGNORECASE)
 LONG = re.compile(r"exceed\w*[^.\n]{0,30}(?:context|maximum|model)[ _-]?(?:size|length|window)", re.IGNORECASE)
 
@@ -57,12 +62,14 @@ def read(paste: Paste, text: str) -> None:
 def words(paste: Paste, text: str) -> None:
     """Facts of what somebody says happened."""
     for sentence in SENTENCE.split(text) if len(text) < MOST else ():
-        name = "said_full" if EMPTY.search(sentence) else "said_long" if LONG.search(sentence) else ""
-        if not name or IF.search(sentence):
-            continue
-        graphs = name == "said_full" and (GRAPHS.search(sentence) or CAPTURE.search(text))
-        paste.facts.setdefault("said_graphs" if graphs else name, []).append(Number.exact(1))
-        paste.read += 1
+        full = not IF.search(sentence) and EMPTY.search(sentence)
+        graphs = full and (GRAPHS.search(sentence) or CAPTURE.search(text))
+        name = "said_graphs" if graphs else "said_full" if full else "said_pool" if POOL.search(sentence) else ""
+        if not name and LONG.search(sentence) and not IF.search(sentence):
+            name = "said_long"
+        if name:
+            paste.facts.setdefault(name, []).append(Number.exact(1))
+            paste.read += 1
 
 
 def _rows(paste: Paste, text: str) -> Iterator[Row]:

@@ -178,6 +178,8 @@ def test_a_cut_benchmark_block_is_refused():
 
 
 PIECES = [line for _, text, _ in files() for line in text.splitlines()] + public("81").splitlines()
+TOLD = json.loads((DATA / "told.json").read_text(encoding="utf-8"))
+PIECES += [line for one in TOLD for line in one["text"].splitlines()]
 
 
 @pytest.mark.parametrize("part", range(4))
