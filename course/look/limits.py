@@ -153,7 +153,7 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
 
 
 def _pieces(queued: list[Row]) -> str:
-    """What shows that one prompt is read in pieces: batches of one size that follow each other, after which none runs."""
+    """What shows that one prompt is read in pieces: batches of one size, after which no more run than before."""
     pairs = list(pairwise(queued))
     same = [a for a, b in pairs if a.new_tokens == b.new_tokens >= SMALLEST_BUDGET and a.running == b.running > 0]
     one = [row for row in same if row.seats == row.running + 1]

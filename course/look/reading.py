@@ -86,8 +86,8 @@ SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, no
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
          "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len",
-         "context length", "exceed", "er than ", "reempt", "allocate", "ot enough memory", "MemoryError", "Ran out", "timed out",
-         "atchdog")  # fmt: skip
+         "context length", "exceed", "er than ", "reempt", "allocate", "ot enough memory", "MemoryError",
+         "Ran out", "timed out", "atchdog")  # fmt: skip
 
 
 class Row(NamedTuple):

@@ -38,9 +38,10 @@ LASTS = re.compile(
     re.IGNORECASE,
 )
 IF = re.compile(r"\b(?:if|may|might|could|can|would|avoid|prevent|consider|without|unless|how to)\b|\?", re.IGNORECASE)
-SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|, |，|。")
+SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|, |[\uff0c\u3002]")
 EMPTY = re.compile(
-    r"\b(?:(?:out of|not enough) (?:GPU |CUDA |device |free )?memory|OOM)\b(?! (?:error )?(?:message|direction|killer|check))"
+    r"\b(?:(?:out of|not enough) (?:GPU |CUDA |device |free )?memory|OOM)\b"
+    r"(?! (?:error )?(?:message|direction|killer|check))"
     r"|炸显存|爆显存|显存不足",
     re.IGNORECASE,
 )
