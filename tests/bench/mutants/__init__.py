@@ -6,6 +6,8 @@ from typing import NamedTuple
 class Mutant(NamedTuple):
     """One change. `old` stands in `file` exactly once; `new` takes its place.
 
+    Tests are named as for pytest, with options behind them where they help.
+
     kind: what kind of slip it is. tests: tests to run before those of the room, where they are nearer. equivalent: why
     it changes nothing that anybody could see; such a change is not planted.
     """
@@ -27,3 +29,9 @@ UNIT = "unit"
 CONSTANT = "constant"
 KEY = "key"
 NUMBER = "number in text"
+
+
+def of_lab(number: str) -> tuple[str, ...]:
+    """The tests of a lab: no lesson imports another, so those of the others say nothing."""
+    every = [f"tests/lessons/{name}.py -k {number}" for name in ("test_facts", "test_every_lab")]
+    return every[0], f"tests/lessons/lab{number}", every[1]

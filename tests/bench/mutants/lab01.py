@@ -1,9 +1,9 @@
 """Lab 01: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant, of_lab
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab01", "tests/lessons/test_every_lab.py")
-EXPLORERS = ("tests/lessons/test_every_explorer.py",)
+TESTS = of_lab("01")
+EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab01",)
 ASKS, FACTS = "course/lessons/lab01/asks.yaml", "course/lessons/lab01/facts.py"
 CHAT, TASKS = "course/lessons/lab01/chat.py", "course/lessons/lab01/tasks.py"
 PAGE, READER = "course/lessons/lab01/result_file.py", "course/lessons/lab01/reader.py"

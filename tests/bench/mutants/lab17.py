@@ -1,8 +1,8 @@
 """Lab 17: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, UNIT, Mutant
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, UNIT, Mutant, of_lab
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab17", "tests/lessons/test_every_lab.py")
+TESTS = of_lab("17")
 ASKS = "course/lessons/lab17/asks.yaml"
 FACTS, TENANTS, TURNS, GATE, DECISION, TASKS, THROTTLED, SILENCE, FIGURES, GAME, BY_HAND = (
     f"course/lessons/lab17/{name}.py"
