@@ -469,9 +469,9 @@ def capped(draw):
 
 
 @st.composite
-def leaving(draw, sharing_too=False):
+def leaving(draw, *only, sharing_too=False):
     """Whoever asked goes if the first token does not come in time; and a policy that also rejects."""
-    kinds = (
+    kinds = only or (
         continuous(),
         storms(),
         many_in_chunks(),
