@@ -135,7 +135,7 @@ def change(tree: Path, mutant: Mutant) -> str:
 
 def start(attempt: Attempt, tree: Path) -> str:
     """Make the change in this tree and run the tests in a fork; a sentence where the change cannot be made."""
-    tests, mutant = of_room(attempt.room).TESTS, attempt.mutant
+    tests, mutant = tests_of(attempt.room), attempt.mutant
     if mutant:
         tests, path = (*mutant.tests, *tests), tree / mutant.file
         attempt.before = (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else attempt.before
@@ -250,6 +250,14 @@ def described(mutant: Mutant) -> str:
 def of_room(room: str) -> ModuleType:
     """The list of a room."""
     return importlib.import_module(f"tests.bench.mutants.{room}")
+
+
+def tests_of(room: str) -> tuple[str, ...]:
+    """The tests of a room. A lab's are its own: no lesson imports another."""
+    if not room.startswith("lab"):
+        return of_room(room).TESTS
+    facts, every = (f"tests/lessons/{name}.py -k {room[3:]}" for name in ("test_facts", "test_every_lab"))
+    return facts, f"tests/lessons/{room}", every
 
 
 def chosen_of(room: str, only: str) -> list[Mutant]:

@@ -29,9 +29,3 @@ UNIT = "unit"
 CONSTANT = "constant"
 KEY = "key"
 NUMBER = "number in text"
-
-
-def of_lab(number: str) -> tuple[str, ...]:
-    """The tests of a lab: no lesson imports another, so those of the others say nothing."""
-    every = [f"tests/lessons/{name}.py -k {number}" for name in ("test_facts", "test_every_lab")]
-    return every[0], f"tests/lessons/lab{number}", every[1]

@@ -1,8 +1,7 @@
 """Lab 00: what it asks and says, and what its figures show."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, Mutant
 
-TESTS = of_lab("00")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab00",)
 ASKS, FACTS, TASKS, FIGURES, TOGETHER, TRAFFIC = (
     f"course/lessons/lab00/{name}"

@@ -1,8 +1,7 @@
 """Lab 01: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = of_lab("01")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab01",)
 ASKS, FACTS = "course/lessons/lab01/asks.yaml", "course/lessons/lab01/facts.py"
 CHAT, TASKS = "course/lessons/lab01/chat.py", "course/lessons/lab01/tasks.py"

@@ -1,8 +1,7 @@
 """Lab 02: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("02")
 EXPLORERS, CURVES = ("tests/lessons/test_every_explorer.py -k lab02",), ("tests/steptime/test_curve.py",)
 ASKS, FACTS, STEP, CURVE, TASKS, LOG, CARDS, HERE, FIGURES, FURTHER = (
     f"course/lessons/lab02/{name}" for name in

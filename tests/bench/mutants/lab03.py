@@ -1,8 +1,7 @@
 """Lab 03: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, PERCENTILE, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, PERCENTILE, TERM, Mutant
 
-TESTS = of_lab("03")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab03",)
 NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_words")
 ASKS = "course/lessons/lab03/asks.yaml"

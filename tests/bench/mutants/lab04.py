@@ -1,8 +1,7 @@
 """Lab 04: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, Mutant
 
-TESTS = of_lab("04")
 EXPLORERS, LIVE = ("tests/lessons/test_every_explorer.py -k lab04",), ("tests/lessons/test_live_words.py",)
 ASKS, FACTS, REFILL, TASKS, THREE, SIDE, OTHER, NIGHT, SPEAK, VLLM, FIGURES = (
     f"course/lessons/lab04/{name}" for name in

@@ -1,8 +1,7 @@
 """Lab 05: what it asks and says, what its explorers compute, and what it launches."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = of_lab("05")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab05",)
 ASKS, FACTS = "course/lessons/lab05/asks.yaml", "course/lessons/lab05/facts.py"
 SERVED, TOY = "course/lessons/lab05/served.py", "course/lessons/lab05/toy.py"

@@ -1,8 +1,7 @@
 """Lab 06: what it asks and says, what its explorers compute, its fill, its decision and its ticket."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, Mutant
 
-TESTS = of_lab("06")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab06",)
 ASKS, FACTS = "course/lessons/lab06/asks.yaml", "course/lessons/lab06/facts.py"
 ORDERS, TASKS = "course/lessons/lab06/two_orders.py", "course/lessons/lab06/tasks.py"

@@ -1,20 +1,7 @@
 """Lab 07: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import (
-    BOUNDARY,
-    COMPARISON,
-    CONSTANT,
-    KEY,
-    NUMBER,
-    ORDER,
-    PERCENTILE,
-    TERM,
-    UNIT,
-    Mutant,
-    of_lab,
-)
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = of_lab("07")
 ASKS, TEXT = "course/lessons/lab07/asks.yaml", "solutions/07_chunked_prefill.py"
 DEEPER = "solutions/07b_chunked_prefill.py"
 FACTS, SHARE, DECISION, TASKS, BY_HAND, RUSH, LONG, CHUNKS, STOPS, FIGURES = (

@@ -1,20 +1,7 @@
 """Lab 08: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import (
-    BOUNDARY,
-    COMPARISON,
-    CONSTANT,
-    KEY,
-    NUMBER,
-    ORDER,
-    PERCENTILE,
-    TERM,
-    UNIT,
-    Mutant,
-    of_lab,
-)
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = of_lab("08")
 ASKS, FACTS = "course/lessons/lab08/asks.yaml", "course/lessons/lab08/facts.py"
 SLOTS, DECISION = "course/lessons/lab08/slots.py", "course/lessons/lab08/decision.py"
 TASKS, TEXT = "course/lessons/lab08/tasks.py", "solutions/08_kv_budgeting.py"

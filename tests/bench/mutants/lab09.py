@@ -1,8 +1,7 @@
 """Lab 09: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("09")
 ASKS, FACTS = "course/lessons/lab09/asks.yaml", "course/lessons/lab09/facts.py"
 POOL, TASKS = "course/lessons/lab09/pool.py", "course/lessons/lab09/tasks.py"
 GAME, RULES = "course/lessons/lab09/game.py", "course/lessons/lab09/victims.py"

@@ -1,8 +1,7 @@
 """Lab 10: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, ORDER, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, ORDER, TERM, Mutant
 
-TESTS = of_lab("10")
 ASKS, FACTS = "course/lessons/lab10/asks.yaml", "course/lessons/lab10/facts.py"
 PROMPT, CHATS = "course/lessons/lab10/one_prompt.py", "course/lessons/lab10/chats.py"
 LOOKUP, DECISION = "course/lessons/lab10/lookup.py", "course/lessons/lab10/decision.py"

@@ -1,8 +1,7 @@
 """Lab 11: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("11")
 ASKS, FACTS = "course/lessons/lab11/asks.yaml", "course/lessons/lab11/facts.py"
 BATCH, DEVICE = "course/lessons/lab11/batch.py", "course/lessons/lab11/on_device.py"
 PACK, SHAPES = "course/lessons/lab11/pack.py", "course/lessons/lab11/shapes.py"

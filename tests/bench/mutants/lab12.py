@@ -1,8 +1,7 @@
 """Lab 12: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, TERM, UNIT, Mutant
 
-TESTS = of_lab("12")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab12",)
 ASKS, FACTS = "course/lessons/lab12/asks.yaml", "course/lessons/lab12/facts.py"
 ONE, WHO, TASKS = (f"course/lessons/lab12/{name}.py" for name in ("one_step", "who_waits", "tasks"))

@@ -1,8 +1,7 @@
 """Lab 13: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("13")
 ASKS, FACTS = "course/lessons/lab13/asks.yaml", "course/lessons/lab13/facts.py"
 PAYS, SPOKEN = "course/lessons/lab13/pays.py", "course/lessons/lab13/spoken.py"
 ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/decision.py"

@@ -1,8 +1,7 @@
 """Lab 14: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("14")
 ASKS, FACTS = "course/lessons/lab14/asks.yaml", "course/lessons/lab14/facts.py"
 CARDS, FOUR = "course/lessons/lab14/cards.py", "course/lessons/lab14/four.py"
 SUMS, HALVES = "course/lessons/lab14/sums.py", "course/lessons/lab14/halves.py"

@@ -1,8 +1,7 @@
 """Lab 15: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, Mutant
 
-TESTS = of_lab("15")
 ASKS = "course/lessons/lab15/asks.yaml"
 FACTS, PROMISES, ORDERS, DECISION, TASKS, MIXED, FIGURES, GAME, BY_HAND, SURPRISE, WORDS, DEEPER = (
     f"course/lessons/lab15/{name}.py"

@@ -1,8 +1,7 @@
 """Lab 16: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, TERM, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, TERM, Mutant
 
-TESTS = of_lab("16")
 EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab16",)
 ASKS, FACTS, HONEST, TEST, STEADY, TASKS, LAUNCHED, HTTP, TOOLS = (
     f"course/lessons/lab16/{name}"

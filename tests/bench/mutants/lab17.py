@@ -1,8 +1,7 @@
 """Lab 17: what it asks and says, and what its explorers compute."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = of_lab("17")
 ASKS = "course/lessons/lab17/asks.yaml"
 FACTS, TENANTS, TURNS, GATE, DECISION, TASKS, THROTTLED, SILENCE, FIGURES, GAME, BY_HAND = (
     f"course/lessons/lab17/{name}.py"

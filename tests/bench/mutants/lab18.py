@@ -1,8 +1,7 @@
 """Lab 18: the service, the design, the score, what it asks and says."""
 
-from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant, of_lab
+from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = of_lab("18")
 ASKS, FACTS = "course/lessons/lab18/asks.yaml", "course/lessons/lab18/facts.py"
 DESIGN, SCORING = "course/lessons/lab18/design.py", "course/lessons/lab18/scoring.py"
 DRAFTED, KEEPING = "course/lessons/lab18/drafted.py", "course/lessons/lab18/keeping.py"
