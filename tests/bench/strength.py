@@ -266,13 +266,18 @@ def chosen_of(room: str, only: str) -> list[Mutant]:
 
 
 def plant(names: list[str], only: str, limit: float, trees: list[Path], score: Score) -> None:
-    """The mutants of these rooms, as many at a time as there are trees. limit: seconds, 0 for one that fits the room.
+    """The mutants of these rooms, as many at a time as there are trees.
 
-    Without a change the tests of a room must pass, or everything would count as noticed; its mutants come then.
+    Without a change the tests of a room must pass, or everything would count as noticed. limit: seconds; with 0 it is
+    one that fits the room, and its mutants wait for those tests.
     """
+    mutants: dict[str, list[Mutant]] = {}
     for room in names:
         score.equivalent += [f"{room}: {described(m)}: {m.equivalent}" for m in chosen_of(room, only) if m.equivalent]
-    waiting = deque(Attempt(room, None, 1800) for room in names if any(not m.equivalent for m in chosen_of(room, only)))
+        mutants[room] = [mutant for mutant in chosen_of(room, only) if not mutant.equivalent]
+    waiting = deque(Attempt(room, None, 1800) for room in names if mutants[room])
+    if limit:
+        waiting.extend(Attempt(room, mutant, limit) for room in names for mutant in mutants[room])
     running: list[Attempt] = []
     free = list(trees)
     while waiting or running:
@@ -296,10 +301,10 @@ def plant(names: list[str], only: str, limit: float, trees: list[Path], score: S
             elif status != 0:
                 score.errors.append(f"{attempt.room}: its tests fail without any change\n{attempt.said()[-2000:]}")
             else:
-                seconds = time.monotonic() - attempt.began
-                mutants = [mutant for mutant in chosen_of(attempt.room, only) if not mutant.equivalent]
-                print(f"{attempt.room}: {len(mutants)} mutants; its tests alone take {seconds:.0f} s", flush=True)
-                waiting.extend(Attempt(attempt.room, mutant, limit or 60 + 5 * seconds) for mutant in mutants)
+                room, seconds = attempt.room, time.monotonic() - attempt.began
+                print(f"{room}: {len(mutants[room])} mutants; its tests alone take {seconds:.0f} s", flush=True)
+                if not limit:
+                    waiting.extend(Attempt(room, mutant, 60 + 5 * seconds) for mutant in mutants[room])
         time.sleep(0.05)
 
 
