@@ -12,6 +12,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from course.engine.arrivals import NEVER
+from course.engine.fast.joining import Joining
 from course.engine.fast.passes import Passes
 from course.engine.fast.rows import Rows
 from course.engine.fast.stretch import LONG, decode, keep, long_stretch
@@ -20,21 +21,22 @@ from course.memory.block_pool import BlockPool
 from course.memory.phases import Phases
 from course.policies.continuous import Continuous
 
+_RULES = {"schedule", "queue", "victim", "room", "cap", "cap_among", "admit", "make_room"}  # which an object may have of its own
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 16  # times that the policy is asked before the next try
 _ROOMY = 8  # one in so many blocks free: then a shortage is some time off
 
 
-def shortcut(engine: Passes) -> Shortcut | None:
+def shortcut(engine: Passes) -> Shortcut | Joining | None:
     """The tight loop for this engine, None if it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
-    if type(engine.pool) is not BlockPool:
-        return None
-    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
-        return None
-    if policy.watermark:
+    if type(policy) is not Continuous or vars(policy).keys() & _RULES:
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
+        return None
+    if engine.cache and engine.cache.prefix_caching:
+        return Joining(engine, policy) if policy.enable_chunked_prefill and not policy.budget_changes else None
+    if type(engine.pool) is not BlockPool or policy.watermark:
         return None
     load = arrivals.load
     if load is None or load.patience is not None or arrivals.follow_answers or len(load) < len(arrivals.arrival):
