@@ -1,8 +1,8 @@
 """Continuous batching with a prefix cache: who finds room joins at once, and is looked up once.
 
 The policy would be asked for a plan, and its answer checked: each newcomer is looked up in the plan, and again when it
-gets its slot. Here the decodes take their blocks, and then each newcomer in turn, as vLLM's scheduler goes about it. What
-is rare is left to the loop of `fast.loop`: victims, prompts under way, and a wait for blocks which others may fill.
+gets its slot. Here the decodes take their blocks, and then each newcomer in turn, as vLLM's scheduler goes about it.
+What is rare is left to the loop of `fast.loop`: victims, prompts under way, a wait for blocks which others may fill.
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from course.engine.executor import Simulated
 from course.engine.fast.passes import Passes
 from course.engine.log import check_length
+from course.memory.prefix_pool import PrefixPool
 from course.policies.continuous import Continuous
+
+
+def joining(engine: Passes, policy: Continuous, simulated: Simulated) -> Joining | None:
+    """The way for this engine, whose clock is a step-time model; None if it may not be taken."""
+    if not isinstance(engine.pool, PrefixPool) or policy.budget_changes or not policy.enable_chunked_prefill:
+        return None
+    return Joining(engine, policy, engine.pool, simulated)
 
 
 class Joining:
@@ -22,13 +31,13 @@ class Joining:
     unless others compute what it needs (`asking`).
     """
 
-    def __init__(self, engine: Passes, policy: Continuous):
-        self.engine, self.policy, self.pool = engine, policy, engine.pool
+    def __init__(self, engine: Passes, policy: Continuous, pool: PrefixPool, simulated: Simulated):
+        self.engine, self.policy, self.pool, self.simulated = engine, policy, pool, simulated
         self.full_at, self.asking, self.rounds = -1, False, 0
-        self.kept_free = int(policy.watermark * (self.pool.num_blocks + 1))
+        self.kept_free = int(policy.watermark * (pool.num_blocks + 1))
 
     def taken(self) -> bool:
-        """Take the next steps, if nothing of what is rare stands in the way."""
+        """See `fast.tight.Way`: the next steps, if nothing of what is rare stands in the way."""
         engine, policy = self.engine, self.policy
         if engine.sent_back or engine.prefilling:
             self.full_at = -1
@@ -105,7 +114,7 @@ class Joining:
             return False
         engine.phases.advance(1)
         pool.note()
-        engine.now = engine.last_step_end = now = engine.now + engine.simulated.seconds(decodes, engine.context, prompts)
+        engine.now = engine.last_step_end = now = engine.now + self.simulated.seconds(decodes, engine.context, prompts)
         engine.clock.append(now)
         engine.context += decodes
         if decodes:
