@@ -40,9 +40,10 @@ class Findable(FreeBlocks):
         size, each, answers = self.block_size, request.prefix_block_size, request.prefix_answers
         if each < size:  # the hash of the last one stands for all up to there
             ids, each = ids[size // each - 1 :: size // each], size
-        self.steady = self.steady and not answers  # an answer under way may be what another waits for
         tokens = len(ids) * each
-        if not answers and tokens > request.prompt_tokens:
+        if answers:
+            self.steady = False  # an answer under way may be what another waits for
+        elif tokens > request.prompt_tokens:
             tokens = request.prompt_tokens
         return Chain(request, ids, each // size, tokens // size)
 
@@ -98,30 +99,29 @@ class Findable(FreeBlocks):
         place, chain.hashed = chain.hashed, end
         if place >= chain.shared:
             return  # nobody else looks for them: see keep_own
-        spans, shared = self._spans, min(end, chain.shared)
+        spans, copies, shared = self._spans, chain.copies, end if end < chain.shared else chain.shared
         if chain.next is not None:
             self.stands_still(chain)
         while place < shared:
             key, stop = chain.key(place), shared
             span = spans.get(key)
-            if (
-                span is None
-                and (last := chain.copies[-1].span if chain.copies else None)
-                and last.goes_on(since, stride, chain.rank)
-            ):
-                last.hi = stop
-            elif span is None:
-                span = spans[key] = Span(place, stop, chain)
-                span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
-                chain.copies.append(copy)
+            if span is None:
+                if copies and (last := copies[-1].span).goes_on(since, stride, chain.rank):
+                    last.hi = stop
+                else:
+                    span = spans[key] = Span(place, stop, chain)
+                    span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
+                    copies.append(copy)
             else:  # computed a second time
-                by_chunks = not stride and not any(copy.stride for copy in span.copies)
-                stop = chain.same(span, stop if by_chunks else place + 1)
+                if stop > place + 1 and (stride or any(copy.stride for copy in span.copies)):
+                    stop = place + 1  # each may have come first in another block
+                stop = chain.same(span, stop)
                 if stop < span.hi:
                     split(spans, span, stop)
                 span.forked = True
-                insort(span.copies, copy := Copy(span, {chain}, since, stride, chain.rank), key=lambda one: one.age)
-                chain.copies.append(copy)
+                copy = Copy(span, {chain}, since, stride, chain.rank)
+                insort(span.copies, copy, key=Copy.age)
+                copies.append(copy)
             since += stride * (stop - place)
             place = stop
         if end < chain.shared:
@@ -141,13 +141,17 @@ class Findable(FreeBlocks):
 
     def grows_on(self, chain: Chain) -> None:
         """Others may know the block that it fills next."""
-        chain.next = chain.key(chain.hashed)
-        self.growing.setdefault(chain.next, []).append(chain)
+        key = chain.next = chain.key(chain.hashed)
+        if key in self.growing:
+            self.growing[key].append(chain)
+        else:
+            self.growing[key] = [chain]
 
     def stands_still(self, chain: Chain) -> None:
         """It fills no more block that others may know."""
         chains = self.growing[chain.next]
-        chains.remove(chain)
-        if not chains:
+        if len(chains) > 1:
+            chains.remove(chain)
+        else:
             del self.growing[chain.next]
         chain.next = None

@@ -113,9 +113,9 @@ class PrefixPool(Findable):
         size = self.block_size
         blocks, full = -(-tokens // size), tokens // size
         if blocks > chain.blocks:
-            self.take_blocks(blocks - chain.blocks)
-            self._held += blocks - chain.blocks
-            chain.blocks = blocks
+            more, chain.blocks = blocks - chain.blocks, blocks
+            self._held += more
+            self.take_blocks(more)
         if full > chain.hashed:
             self.register(chain, full, step, 0)
         elif chain.next is None and chain.hashed < chain.shared:
@@ -124,8 +124,12 @@ class PrefixPool(Findable):
     def spend(self, blocks: int, decoding: Container = ()) -> None:
         """See BlockPool."""
         self._decoding = decoding
-        if blocks:
+        if self._lost:
             self.lend(blocks)
+        else:
+            self.free -= blocks
+            self._owed += blocks
+            self._held += blocks
 
     def lend(self, blocks: int) -> None:
         """See BlockPool."""
@@ -238,7 +242,7 @@ class PrefixPool(Findable):
             holders = copy.holders
             holders.remove(chain)
             if not holders:
-                queue.append(copy)
+                copy.link(queue)
                 self.free += copy.span.hi - copy.span.lo
         chain.copies.clear()
         chain.blocks = chain.hashed = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course.memory.block_pool import BlockPool
-from course.memory.prefix_spans import Copy, Key, Node, Queue, Span, split
+from course.memory.prefix_spans import Copy, Key, Queue, Span, split
 
 
 class FreeBlocks(BlockPool):
@@ -36,21 +36,18 @@ class FreeBlocks(BlockPool):
     def evict_owed(self) -> None:
         """Take the blocks that are owed from the head of the queue; what was in them cannot be found any more."""
         blocks, self._owed = self._owed, 0
-        while blocks > 0:
-            if self.blank:
-                taken = min(blocks, self.blank)
-                self.blank -= taken
+        queue = self.queue
+        while blocks > self.blank:
+            blocks, self.blank = blocks - self.blank, 0
+            node = queue.after
+            if node is queue:
+                return  # more than there are: the engine takes notice
+            if type(node) is Copy:
+                blocks -= self._evict(node, blocks)
             else:
-                node = self.queue.after
-                if node is self.queue:
-                    return  # more than there are: the engine takes notice
-                taken = self._evict(node, blocks) if isinstance(node, Copy) else self._use(node)
-            blocks -= taken
-
-    def _use(self, node: Node) -> int:
-        node.unlink()
-        self.blank += node.blocks
-        return 0
+                node.unlink()
+                self.blank = node.blocks
+        self.blank -= blocks
 
     def _evict(self, copy: Copy, most: int) -> int:
         """Forget up to `most` blocks of a free copy, the last ones; how many these are."""

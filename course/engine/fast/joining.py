@@ -86,7 +86,7 @@ class Joining:
             need = pool.blocks_for(cached + (remaining if whole else chunk)) - end + (self.kept_free if members else 0)
             for span in spans:
                 if not span.copies[0].holders:
-                    need += min(span.hi, end) - span.lo
+                    need += (span.hi if span.hi < end else end) - span.lo
             if need > pool.free:
                 self.full_at, self.asking = engine.answered, not pool.steady
                 until = math.inf if pool.steady else None
