@@ -91,7 +91,9 @@ def mean(rule: str, slots: int, what: str) -> float:
 
 def slots_taken() -> Table:
     """Beyond saturation: where slots bind, and where they do not."""
-    rows = [("slots", "order", "TTFT, mean", "of it before its first step", "holds its slot", "longest gap")]
+    rows: list[tuple[str, ...]] = [
+        ("slots", "order", "TTFT, mean", "of it before its first step", "holds its slot", "longest gap")
+    ]
     rows += [
         (f"{slots:,}", rule, *(seconds(mean(rule, slots, what)) for what in ("ttft", "slot", "holds", "gap")))
         for slots in (SLOTS, WIDE)

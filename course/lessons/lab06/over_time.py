@@ -76,7 +76,7 @@ def what_steps_held(order: str, max_num_batched_tokens: int = BUDGET, rate: floa
 
 def rows(one: Composition) -> list[tuple[str, ...]]:
     """Rows for a table: the kinds by steps and by time, and the ratio."""
-    table = [("", "steps", "time")]
+    table: list[tuple[str, ...]] = [("", "steps", "time")]
     table += [
         (kind, f"{steps:.0%}", f"{time:.0%}")
         for kind, steps, time in zip(KINDS, one.of_steps, one.of_time, strict=True)
