@@ -21,7 +21,6 @@ PUBLISHED: dict[str, Any] = {"claimed_low": 2, "claimed_high": 3}
 
 GIVEN = (
     pays.CONTEXT,
-    tasks.SHARED,
     pays.BATCHES[-1],
     tasks.SERVED["requests"],
     *pays.MIXES["half and half"],
@@ -55,7 +54,8 @@ def facts() -> dict[str, Any]:
         **PUBLISHED,
         # Earlier labs, predictions, tasks
         "plain_1": 1e3 * one.plain, "plain_16": 1e3 * pays.pays(batch=16).plain, "gain_1": gain[1],
-        "gain_many": gain[tasks.SHARED], "gain_256": gain[256], "answers": len(spoken.ALL), "wrong_share": 1 - _acceptance(8),
+        "gain_many": gain[tasks.SHARED], "gain_256": gain[256], "answers": len(spoken.ALL),
+        "wrong_share": 1 - _acceptance(8),
         "likely": tasks.LIKELY, "unlikely": tasks.UNLIKELY, "shared": tasks.SHARED,
         # The text
         "head_pass_ms": 1e3 * pays.HEAD_S, "head_each_us": 1e6 * pays.HEAD_EACH_S,

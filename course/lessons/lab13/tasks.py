@@ -34,7 +34,7 @@ def last_that_pays(settings: Settings, result: Pays) -> bool:
 
 
 def cheaper_pays_longer(settings: Settings, result: Pays) -> bool:
-    """Whether the head pays in larger batches, and a draft that costs nothing in still larger ones, though not in all."""
+    """Whether the head pays in larger batches, and a draft that costs nothing in still larger ones, if not in all."""
     head, free = (pays.pays_up_to(drafter, STEP["k"], UNLIKELY) for drafter in (HEAD, SUFFIX))
     return result.batch < head < free < BATCHES[-1]
 

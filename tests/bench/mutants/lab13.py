@@ -10,7 +10,8 @@ ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/d
 MUTANTS = (
     Mutant(ASKS, "No row gives two tokens.\n    right: b", "No row gives two tokens.\n    right: a", KEY),
     Mutant(ASKS, "The model looks at every draft.\n    right: c", "The model looks at every draft.\n    right: b", KEY),
-    Mutant(ADAPTIVE, "return (1 - accept ** (k + 1)) / (1 - accept) * plain / (k * draft", "return (1 - accept ** (k + 1)) / (1 - accept) * plain / (draft", TERM),
+    Mutant(ADAPTIVE, "accept) * plain / (k * draft + verify)\n\n\ndef forgets",
+           "accept) * plain / (draft + verify)\n\n\ndef forgets", TERM),
     Mutant(FACTS, '"expected_all": k + 1', '"expected_all": k', NUMBER),
     Mutant(FACTS, '"expected": expected(accept, k)', '"expected": expected(accept, k - 1)', TERM),
     Mutant(PAYS, "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-6", "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-3", UNIT),
