@@ -69,7 +69,7 @@ def from_python(drawing: Drawing, progress: Progress, number: str, values: Any) 
     try:
         said = ask(drawing, progress, number).commit(list(values) if isinstance(values, tuple | list) else values)
     except ValueError as error:
-        return Card(head, [f"{str(error)[0].upper()}{str(error)[1:]}, for {_columns(drawing)}."])
+        return Card(head, [f"{error}, for {_columns(drawing)}."])
     return Card(head, [said], kept="Your drawing is stored.")
 
 

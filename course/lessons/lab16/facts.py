@@ -89,7 +89,7 @@ def answered(rate: float) -> float:
 
 
 def seen_of(requests: int) -> int:
-    """How many of the first predictions's waits above a second a test of so many requests writes down."""
+    """How many waits of more than a second a test of so many requests writes down."""
     return int((sketch.tested(requests).written > tasks.LONG).sum())
 
 
