@@ -268,8 +268,9 @@ class LabSpec:
             if twice:
                 raise ValueError(f"lab {self.number}: two {part} are called {twice[0]!r}: give each its own id")
         for place, one in enumerate(self.predictions):
-            if isinstance(one, Drawing) and one.after and one.after not in [p.id for p in self.predictions[:place]]:
-                raise ValueError(f"lab {self.number}: prediction {one.id!r} is after {one.after!r}, which is none before it")
+            before, after = [asked.id for asked in self.predictions[:place]], getattr(one, "after", "")
+            if after and after not in before:
+                raise ValueError(f"lab {self.number}: {one.id!r} is after {after!r}, which is no prediction before it")
         for question in self.earlier:
             if not question.lab or question.lab == self.number:
                 raise ValueError(f"lab {self.number}, question {question.id!r}: say which earlier lab it is from")

@@ -8,10 +8,9 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-CONTROLS = {"button", "slider", "spinbutton", "textbox", "combobox", "radio", "checkbox", "link", "image", "img", "list",
-            "table", "group"}  # fmt: skip
-HIDDEN_NAME = {"group"}
-"""Roles that Chromium also gives to parts of a picture, which have a title or none."""
+CONTROLS = {
+    "button", "slider", "spinbutton", "textbox", "combobox", "radio", "checkbox", "link", "image", "list", "table",
+}  # fmt: skip
 
 
 @dataclass
@@ -46,8 +45,7 @@ def heard(page: Page, title: str) -> Heard:
         role, name, properties = _role(node), _name(node), _properties(node)
         if role in CONTROLS or properties.get("focusable"):
             found.names.append((role, name))
-            if not name and role not in HIDDEN_NAME:
-                found.unnamed.append(role)
+            found.unnamed += [] if name else [role]
         if properties.get("live") == "polite" and properties.get("root") is None:
             found.live.append(" ".join(_name(one) for one in _below(node, by_id) if _role(one) == "StaticText"))
     return found

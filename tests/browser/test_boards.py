@@ -18,7 +18,7 @@ NAME = "boards.ipynb"
 TALLEST = 560  # px, finished, so that goal, board and table are on one screen
 CELLS = (
     "from course.exercises import Lab\nfrom course.lessons import lab04\nfrom course.lessons.lab04 import refill\n"
-    "lab = Lab('04', show=False)",
+    "lab = Lab('04', show=False)\nlab.predict('gain', 'b')",
     "lab04.be_the_scheduler()",
     "lab.predict('bigger')",
     "lab04.at_work(refill.counts_only_newcomers)",
@@ -34,7 +34,8 @@ FRAMED = """(board) => [...board.querySelectorAll(".course-lit")].flatMap((lit) 
   return [...board.querySelectorAll("*:not(.course-spoken)")].filter((one) => {
     if (lit.contains(one) || one.contains(lit)) return false;
     const { left, right, top, bottom, width } = one.getBoundingClientRect();
-    return width && left < box.right + wide && right > box.left - wide && top < box.bottom + wide && bottom > box.top - wide;
+    const beside = left >= box.right + wide || right <= box.left - wide;
+    return width && !beside && top < box.bottom + wide && bottom > box.top - wide;
   }).map((one) => `${lit.className} over ${one.className || one.tagName} ${one.textContent.slice(0, 20)}`);
 })"""
 

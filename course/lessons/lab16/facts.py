@@ -109,7 +109,9 @@ def facts() -> dict[str, Any]:
         "engine": engine_defaults.VERSION, "file_answers": len(file.tokens),
         "file_pieces": sum(len(gaps) + 1 < n for gaps, n in zip(file.gaps, file.tokens.tolist(), strict=True)),
         "percent": 99, "hundred": 100, "near": tasks.NEAR, "stall_s": test.stall, "due": RATE * test.stall,
-        "few_asked": FEW_ASKED, "few_seen": seen_of(FEW_ASKED), "slowest": REQUESTS / 100, "written_ms": 1e3 * p99(test.written), "users_s": p99(test.free.ttft),
+        "few_asked": FEW_ASKED,
+        "few_seen": seen_of(FEW_ASKED), "slowest": REQUESTS / 100,
+        "written_ms": 1e3 * p99(test.written), "users_s": p99(test.free.ttft),
         "burst_s": ceil(2 * burst.run.arrival[-1]) / 2, "burst_tpot_ms": 1e3 * tpot, "burst_itl_ms": 1e3 * itl,
         # By hand
         "third": third + 1, "fourth": third + 2, "third_wait_s": felt[third] - pictures.TOOK[third],

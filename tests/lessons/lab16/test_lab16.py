@@ -90,5 +90,5 @@ def test_the_table_of_limits():
 @pytest.mark.parametrize("seed", range(5))
 def test_a_short_test_shows_the_stall_in_its_p99_and_a_long_one_hides_it(seed):
     """In five draws of the arrivals: whatever stands in a column of the drawing is no chance."""
-    short, long = ([sketch.reported(n, seed) for n in sketch.MEASURED if (n < sketch.TOLD) is few] for few in (True, False))
-    assert min(short) > 1_000 > 10 * max(long)
+    short, long = sketch.MEASURED[:3], sketch.MEASURED[3:]
+    assert min(sketch.reported(n, seed) for n in short) > 1_000 > 10 * max(sketch.reported(n, seed) for n in long)
