@@ -83,8 +83,8 @@ def report(path: Path, content: str) -> list[Document]:
                 ": paste the whole block"
             )
         done, seconds = document.value["completed"], document.value["duration"]
-        if finite(done) and finite(seconds) and seconds > 0:
-            document.value.setdefault("request_throughput", done / seconds)
+        if finite(done) and finite(seconds) and seconds > 0 and "request_throughput" not in document.value:
+            document.value.update(request_throughput=done / seconds, not_printed="request_throughput")
     return found
 
 
