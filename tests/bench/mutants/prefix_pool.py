@@ -106,7 +106,13 @@ MUTANTS = (
     Mutant(
         JOINING, "decodes, members, queue = engine.decodes", "decodes, members, queue = engine.decodes - 1", BOUNDARY
     ),
-    Mutant(JOINING, "self.kept_free if members else 0", "self.kept_free", TERM),
+    Mutant(
+        JOINING,
+        "self.kept_free if members else 0",
+        "self.kept_free",
+        TERM,
+        equivalent="where nobody runs and nobody joins, the policy is asked, and lets the first of the queue in",
+    ),
     Mutant(JOINING, "self.kept_free if members else 0", "0", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "chunk", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "remaining", TERM),
