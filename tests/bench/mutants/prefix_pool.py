@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(JOINING, "until = math.inf if left else None", "until = math.inf", TERM),
     Mutant(JOINING, "engine.answered, not pool.steady", "engine.answered, False", TERM),
     Mutant(JOINING, "until = math.inf if pool.steady else None", "until = math.inf", TERM),
-    Mutant(JOINING, "or policy.budget_changes or", "or", TERM),
+    Mutant("course/engine/fast/tight.py", "or policy.budget_changes or", "or", TERM),
     Mutant(JOINING, "or not policy.enable_chunked_prefill", "", TERM),
     Mutant(METRICS, "found[first].sum() / known[first].sum()", "found.sum() / known.sum()", TERM),
     Mutant(
