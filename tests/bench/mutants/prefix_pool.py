@@ -106,7 +106,13 @@ MUTANTS = (
     Mutant(
         JOINING, "decodes, members, queue = engine.decodes", "decodes, members, queue = engine.decodes - 1", BOUNDARY
     ),
-    Mutant(JOINING, "self.kept_free if members else 0", "self.kept_free", TERM),
+    Mutant(
+        JOINING,
+        "self.kept_free if members else 0",
+        "self.kept_free",
+        TERM,
+        equivalent="where nobody runs and nobody joins, the policy is asked, and lets the first of the queue in",
+    ),
     Mutant(JOINING, "self.kept_free if members else 0", "0", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "chunk", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "remaining", TERM),
@@ -119,7 +125,7 @@ MUTANTS = (
     Mutant(JOINING, "until = math.inf if left else None", "until = math.inf", TERM),
     Mutant(JOINING, "engine.answered, not pool.steady", "engine.answered, False", TERM),
     Mutant(JOINING, "until = math.inf if pool.steady else None", "until = math.inf", TERM),
-    Mutant(JOINING, "or policy.budget_changes or", "or", TERM),
+    Mutant("course/engine/fast/tight.py", "or policy.budget_changes or", "or", TERM),
     Mutant(JOINING, "or not policy.enable_chunked_prefill", "", TERM),
     Mutant(METRICS, "found[first].sum() / known[first].sum()", "found.sum() / known.sum()", TERM),
     Mutant(
