@@ -15,7 +15,7 @@ POOL, INDEX, QUEUE, SPANS, PLAN = (
 JOINING = "course/engine/fast/joining.py"
 SHARING, FEASIBLE = "course/workload/sharing.py", "course/engine/feasible.py"
 METRICS = "course/engine/metrics.py"
-POOLS, PROMISES = ("tests/memory/test_block_pool.py",), ("tests/policies/test_prefill_first.py", "tests/policies")
+POOLS, PROMISES = ("tests/memory/test_block_pool.py",), ("tests/policies/test_prefill_first.py",)
 MUTANTS = (
     Mutant(INDEX, "place, most, shared = 0, (known - 1)", "place, most, shared = 0, known", BOUNDARY),
     Mutant(POOL, "if end < last.hi:", "if end <= last.hi:", COMPARISON),
