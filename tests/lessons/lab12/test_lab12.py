@@ -79,7 +79,7 @@ def test_corners_hold_what_must_be():
         valid(figures.timeline(one_step.one_step(form, work)))
 
 
-@pytest.mark.parametrize(("plan", "batch"), itertools.product((0.2, 0.4, 0.6), (1, 8)))
+@pytest.mark.parametrize(("plan", "batch"), list(itertools.product((0.2, 0.4, 0.6), (1, 8))))
 def test_the_decision_holds_around_its_load(plan, batch):
     """Also for one sequence, and a quicker or slower program: the 8B gains by async scheduling, not by graphs."""
     now = who.waits(who.LARGE, LAUNCHES, who.AFTER, plan, batch)
