@@ -12,8 +12,8 @@ _TYPED = re.compile(
     r"([+-]?(?:(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s,.].*)?", re.DOTALL
 )
 
-_THINGS = """answer block card chat chunk document draft gap group kernel layer page piece prompt question replica request
-row run second sequence slot step token turn user word"""
+_THINGS = """answer block card chat chunk document draft gap group kernel layer page piece prompt question replica
+request row run second sequence slot step token turn user word"""
 _ONE = re.compile(rf"(?<![\d.,])\b1 ({'|'.join(_THINGS.split())})s\b")
 
 

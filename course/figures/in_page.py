@@ -31,7 +31,7 @@ BUTTONS = (
     ".js-plotly-plot .modebar-group .modebar-btn { display: block; padding: 2px; }\n"
     ".js-plotly-plot .modebar-group .modebar-btn:not([data-title^=Download], [data-title^=Reset]) { display: none; }\n"
 )
-# JupyterLab breaks stored texts anywhere, "gai n" too. They break between words; a word longer than a line is still cut.
+# JupyterLab breaks stored texts anywhere, "gai n" too. Here between words; a word longer than a line is still cut.
 WORDS = ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal !important; overflow-wrap: anywhere; }\n"
 
 

@@ -136,7 +136,8 @@ def test_a_typed_number_that_is_no_stop_is_said(lab: LabPage) -> None:
     if not field.count():
         pytest.skip("no slider here takes a typed number")
     show(field)
-    handle, number, said = field.get_by_role("slider"), field.locator(".widget-readout"), field.locator(".course-snapped")
+    handle, number = field.get_by_role("slider"), field.locator(".widget-readout")
+    said = field.locator(".course-snapped")
     stood, least, most = (float(handle.get_attribute(f"aria-value{part}")) for part in ("now", "min", "max"))
     handle.focus()
     lab.page.keyboard.press("Home")
