@@ -28,6 +28,7 @@ ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, th
 SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
+GAIN = 1.25  # times as many answers a second: with fewer, twice as many in flight did not help
 SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
@@ -252,8 +253,20 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
+def _saturated(results: list[Result]) -> bool:
+    """Whether a sweep shows that more in flight bring hardly more answers: the server is full, not the client."""
+    caps = [(run.totals.get("max_concurrency", nan), run.totals.get("requests_per_second", nan)) for run in results]
+    if not all(cap > 0 and done > 0 for cap, done in caps) or len({cap for cap, _ in caps}) < 2:
+        return False
+    few, many = min(caps)[0], max(caps)[0]
+    best = {end: max(done for cap, done in caps if cap == end) for end in (few, many)}
+    return many >= 2 * few and best[many] < GAIN * best[few]
+
+
 def printed(results: list[Result]) -> list[Named]:
     """Limits of the client that a printed result shows."""
+    if _saturated(results):
+        return []
     found = []
     names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
@@ -265,7 +278,7 @@ def printed(results: list[Result]) -> list[Named]:
         at_once |= total / asked <= SENT * run.totals.get("duration", nan)  # a rate, by which all were sent early on
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif at_once and total > 1 and (half or peak >= total) and not most < total:
+        elif at_once and total > 1 and (half or peak >= total or run.loop == "burst") and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
     return list({one.limit: one for one in reversed(found)}.values())  # the first run of each

@@ -85,8 +85,8 @@ SIGNS = {  # of an engine in a line that is known; else it is vLLM's
 SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len",
-         "context length", "exceed", "er than ", "reempt", "allocate", "ot enough memory", "MemoryError",
+         "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len", "context length", "exceed",
+         "er than ", "reempt", "allocate", "ot enough memory", "vailable memory", "at least 1, got", "MemoryError",
          "Ran out", "timed out", "atchdog")  # fmt: skip
 
 

@@ -196,6 +196,12 @@ class PrefixPool(Findable):
                 break
         return PrefixPlan(self, due, decoding)
 
+    @property
+    def evicted(self) -> int:
+        """Blocks taken so far that others could have found, by the hashes of the requests that had filled them."""
+        self.evict_owed()
+        return self.forgotten
+
     def note(self) -> None:
         """See BlockPool."""
         used = self.num_blocks - self.free

@@ -10,10 +10,10 @@ class FreeBlocks(BlockPool):
     """Blocks that nobody holds are taken from the head of one queue, whatever is in them.
 
     Which ones is seldom asked: blocks are taken by count, and owed to the queue until somebody looks for what is in it.
-    queue, blank: free blocks; how many at its head hold nothing.
+    queue, blank: free blocks; how many at its head hold nothing. forgotten: blocks taken whose text others may know.
     """
 
-    __slots__ = ("_lost", "_lost_blocks", "_owed", "_spans", "blank", "queue")
+    __slots__ = ("_lost", "_lost_blocks", "_owed", "_spans", "blank", "forgotten", "queue")
 
     # As in BlockPool, but never infinite.
     free: int
@@ -24,7 +24,7 @@ class FreeBlocks(BlockPool):
         self._spans: dict[Key, Span] = {}  # what can be found, by the key of its first block
         self.queue, self.blank = Queue(), num_blocks
         self._lost: list[tuple[int, Queue]] = []  # what victims of this step had, not in the queue yet
-        self._lost_blocks = self._owed = 0
+        self._lost_blocks = self._owed = self.forgotten = 0
 
     def take_blocks(self, blocks: int) -> None:
         """So many from the head of the queue; what was in them is gone."""
@@ -55,15 +55,21 @@ class FreeBlocks(BlockPool):
         size = span.hi - span.lo
         if most < size:
             if len(span.copies) == 1:
+                self._forget(span, most)
                 span.hi -= most
                 return most
             split(self._spans, span, span.hi - most)
             return self._evict(copy.before, most)  # type: ignore[arg-type]
         copy.unlink()
+        self._forget(span, size)
         span.copies.remove(copy)
         if not span.copies:
             del self._spans[span.key]
         return size
+
+    def _forget(self, span: Span, blocks: int) -> None:
+        if span.lo < span.chain.shared:
+            self.forgotten += blocks
 
     def bring_home(self, victims: int) -> None:
         """What the first of the victims had goes to the queue."""

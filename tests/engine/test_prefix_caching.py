@@ -44,6 +44,11 @@ def test_the_second_finds_what_the_first_has(run):
     numbers = done.summary()
     assert numbers["prefix_cache_queries"] == 28 and numbers["prefix_cache_hits"] == 12
     assert numbers["prefix_hit_rate"] == numbers["prefix_hit_rate_first"] == 12 / 28
+    assert numbers["prefix_evicted_blocks"] == 0
+    # Three blocks hold one request: a stranger's three push out both that have a hash, and are like nobody else's.
+    load = Workload([0.0, 5.0, 9.0], [10, 9, 10], [1] * 3, prefix=[("a", "b"), (), ("a", "b")], prefix_block_size=4)
+    done = served(run, load, 3)
+    assert done.log.lookups[:, 2].tolist() == [0, 0, 0] and done.summary()["prefix_evicted_blocks"] == 2
 
 
 @pytest.mark.parametrize("run", LOOPS)

@@ -65,6 +65,7 @@ MUTANTS = (
     Mutant(PIECES, "or start + length == hole[0]", "", TERM),
     Mutant(PIECES, "if self._starts[request] != place:", "if True:", TERM),
     Mutant(PIECES, "self._space is None or self._space.largest >= blocks", "True", TERM),
+    Mutant(PIECES, "self.debt.append(int(self.free) - self._space.largest)", "self.debt.append(int(self.free))", TERM),
     Mutant(FEWEST, "min(reversed(running)", "min(running", ORDER),
     Mutant(FEWEST, "key=lambda request: request.computed", "key=lambda request: -request.computed", ORDER),
     Mutant(
