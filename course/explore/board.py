@@ -22,6 +22,7 @@ from course.engine.answer import Broken
 from course.engine.frame import Frame, Part
 from course.engine.plain import PlainEngine
 from course.engine.step import Step, StepTime
+from course.explore.amounts import singular
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State, fresh
 
@@ -129,7 +130,7 @@ class Refused(ValueError):
     """
 
     def __init__(self, sentence: str, rule: str, rows: Sequence[int] = ()):
-        super().__init__(sentence)
+        super().__init__(singular(sentence))
         self.rule, self.rows = rule, tuple(rows)
 
 
