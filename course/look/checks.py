@@ -30,9 +30,10 @@ class Check:
 
 
 def _check(name: str, printed: Number, computed: Number, unit: str, why: str) -> Check:
-    loose = computed.high - computed.low > LOOSE * computed.value
+    open_ = max((computed, printed), key=lambda one: (one.high - one.low) / one.value if one.value else 0.0)
+    loose = open_.high - open_.low > LOOSE * open_.value
     verdict = DIFFERS if not printed.meets(computed) else POSSIBLE if loose else EQUAL
-    why += f"; the printed digits leave {computed.low:.4g} to {computed.high:.4g}" * (verdict == POSSIBLE)
+    why += f"; the printed digits leave {open_.low:.4g} to {open_.high:.4g}" * (verdict == POSSIBLE)
     return Check(name, f"{printed.value:,g} {unit}".strip(), _amount(computed, unit), verdict, why)
 
 

@@ -110,8 +110,8 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
     if len(busy) > 1:
-        return _without_a_queue(busy)
-    alone = _without_a_queue(busy * SEVERAL)
+        return _without_a_queue(busy, engine)
+    alone = _without_a_queue(busy * SEVERAL, engine)
     if not queued and [one.limit for one in alone if isinstance(one, Named)] == ["client"]:
         return Named("client", f"nobody waits in the one line that is here, {busy[0].running:,} run")
     return _one_line(busy[0], engine)
@@ -203,7 +203,7 @@ def _no_room(row: Row, engine: str, shared: float = 1.0) -> bool:
 def _one_line(row: Row, engine: str) -> str:
     """What one line suggests: it may be a moment."""
     again, tokens = [row] * SEVERAL, f", {row.new_tokens:,} prompt tokens" if row.new_tokens else ""
-    fits = [one.limit for one in _without_a_queue(again) if not isinstance(one, str)]
+    fits = [one.limit for one in _without_a_queue(again, engine) if not isinstance(one, str)]
     if row.waiting:
         reads = row.new_tokens >= SMALLEST_BUDGET and _budget(again)
         full = _no_room(row, engine, shared=0)
@@ -212,7 +212,7 @@ def _one_line(row: Row, engine: str) -> str:
     return f"whether it is so all the time: one line ({line}) may be a moment; paste {SEVERAL}, ten seconds apart"
 
 
-def _without_a_queue(busy: list[Row]) -> list[Named] | str:
+def _without_a_queue(busy: list[Row], engine: str) -> list[Named] | str:
     """Of lines in which nobody waits, or somebody in too few of them."""
     idle = sum(not row.waiting for row in busy)
     speeds = [row.output_rate / row.running for row in busy if row.output_rate is not None and row.running]
@@ -227,14 +227,20 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
             ]
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
-    if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
-        found.append(Named("step", f"{sorted(speeds)[len(speeds) // 2]:.2g} tokens/s a request, nobody waits"))
+    last = list(takewhile(lambda speed: speed < slow, reversed(speeds)))  # it may have been faster before
+    if idle == len(busy) == len(speeds) and len(last) >= SEVERAL and len(last) > MOST * len(busy) and max(last) > 0:
+        found.append(Named("step", f"{sorted(last)[len(last) // 2]:.2g} tokens/s a request, nobody waits"))
     if len(usages) > 1 and usages[-1] >= HIGH and usages[-1] == max(usages) and usages[-1] - usages[0] >= RISE:
         if _fills(usages):
             rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
             found.append(Named("kv_filling", rise))
         elif not found:
             return f"what limits it: nobody waits, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
+    elif not found and usages and usages[-1] >= HIGH and idle == len(busy) and _no_room(busy[-1], engine):
+        size = f"KV usage {usages[-1]:.1%}, about {usages[-1] / busy[-1].running:.2%} a sequence: one more does not fit"
+        if len(busy) >= SEVERAL and all(a < b for a, b in pairwise(usages)):
+            return [Named("kv_filling", f"{size}, and usage rises in {len(usages)} lines")]
+        return f"what limits it: nobody waits, but {size}; paste the lines that follow"
     if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
         most = max(row.running for row in busy)
         found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))

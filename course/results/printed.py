@@ -14,7 +14,7 @@ from typing import Any
 from course.base.textfiles import finite
 from course.results.documents import Document
 
-HEAD = re.compile(r"=+ *Serving Benchmark Result *=+|^\W*Serving Benchmark Result\W*$", re.MULTILINE)
+HEAD = re.compile(r"(?<!=)=+ *Serving Benchmark Result *=+|^[^\w\n]*Serving Benchmark Result[^\w\n]*$", re.MULTILINE)
 OPTION = re.compile(
     r"(?:--|\b)(request[-_]rate|max[-_]concurrency)[ =]+(\d{1,9}(?:\.\d{1,9})?|inf)\b"
 )  # of its command

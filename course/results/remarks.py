@@ -9,6 +9,7 @@ from course.results.definitions import Definition
 from course.results.load import SHORTFALL, SLACK
 from course.results.result import Requests
 
+HALF_DIGIT = 0.005  # of a rate with two decimals: for few requests a second it is several percent
 LENGTH_SLACK = 0.05  # of the length asked for: a mean that is further off is pointed out
 
 
@@ -98,7 +99,8 @@ def on_totals(totals: Mapping[str, float], stored: Mapping[str, float], own: Map
         ("total_tokens_per_second", "tokens", tokens),
     ):
         value = totals.get(rate, nan)
-        if seconds > 0 and abs(value * seconds - amount) > SLACK * max(amount, 1):
+        digits = HALF_DIGIT * (value == round(value, 2))  # it may have been printed with two
+        if seconds > 0 and abs(value * seconds - amount) > max(SLACK * max(amount, 1), digits * seconds):
             sentences.append(
                 f"{value:,.4g} {unit} a second cannot be: {amount:,.0f} in {seconds:,.4g} s are {amount / seconds:,.4g}"
             )

@@ -182,6 +182,18 @@ class TestOneLine:
         assert not answer.limits and suggested in answer.cannot_tell[0]
 
 
+def test_a_printed_rate_of_few_digits_is_only_possible():
+    """0.08 requests/s may be 0.075 to 0.085: 3% and more are not seen, and 0.0826 is no contradiction."""
+    block = (
+        "============ Serving Benchmark Result ============\nSuccessful requests: 1000\nBenchmark duration (s): 12100.00\n"
+        "Total generated tokens: 1376000\nRequest throughput (req/s): {}\nOutput token throughput (tok/s): 113.72\n"
+    )
+    answer, wrong = look(block.format("0.08")), look(block.format("0.09"))
+    assert [one.verdict for one in answer.checks] == ["possible", "equal"]
+    assert not any("cannot be" in note for note in answer.notes)
+    assert wrong.checks[0].verdict == "differs" and any("cannot be" in note for note in wrong.notes)
+
+
 def test_digits_that_leave_much_open_are_not_called_equal():
     """A share of 0.90 may be 0.895 to 0.905 of 23.58 GiB: 0.24 GiB of a small pool, and little of a large one."""
     line = (
