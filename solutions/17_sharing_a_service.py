@@ -105,15 +105,15 @@ answer = 2 * (800 + 2 * 50)  # B's; A's is 2,800, N's 2,300
 lab.check("next", answer)
 
 # %% [markdown]
-# **2.** A bucket held `level` tokens `seconds` ago and fills by `rate` a second, up to `burst`. Return how long a
-# request of `cost` tokens waits.
+# **2.** A bucket held `level` tokens `seconds` ago and fills by `rate` a second, up to `burst`. Of two requests
+# at once, return how long the second waits.
 
 
 # %%
-def wait(level, seconds, rate, burst, cost):
+def wait(level, seconds, rate, burst, first, second):
     ### BEGIN SOLUTION
     level = min(burst, level + rate * seconds)
-    return max(0, cost - level) / rate
+    return max(0, first + second - level) / rate
     ### END SOLUTION
 
 

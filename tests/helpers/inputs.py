@@ -152,9 +152,10 @@ def deadlines(draw: random.Random) -> tuple[Any, ...]:
 
 
 def buckets(draw: random.Random) -> tuple[Any, ...]:
-    """A bucket's level, seconds since, its rate and burst, and a cost that it can hold."""
+    """A bucket's level, seconds since, its rate and burst, and two costs that it can hold."""
     burst = draw.randint(100, 2_000)
-    return draw.randint(0, burst), draw.randint(0, 20), draw.randint(10, 200), burst, draw.randint(1, burst)
+    costs = draw.randint(1, burst), draw.randint(1, burst)
+    return draw.randint(0, burst), draw.randint(0, 20), draw.randint(10, 200), burst, *costs
 
 
 def two_queues(draw: random.Random) -> tuple[Any, ...]:

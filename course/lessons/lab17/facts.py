@@ -182,7 +182,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     asked, given = unequal(), {name: one[1] for name, one in unequal().items()}
     most = BURST + 1_000 * throttled.NOW * MINUTE
     return {
-        "held": "from the plan",
+        "held": "since the plan",
         "limit": "cap",
         "calm": (calm_first < 0.1 * calm, calm_first < 0.7 * calm, abs(calm_first / calm - 1) < 0.02),
         "aged": (aged > 0.7 * many.ttft, 4 < aged < 6, aged < 1),

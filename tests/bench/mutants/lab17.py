@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(TURNS, "requests * (prompt + output_weight * output)", "requests * (prompt + output)", TERM),
     Mutant(TURNS, '"B": (2, 800, 50)', '"B": (2, 800, 90)', CONSTANT),
     Mutant(GATE, "level = min(burst, level + rate", "level = max(burst, level + rate", ORDER),
-    Mutant(GATE, "max(0.0, cost - level) / rate", "max(0.0, cost - level)", TERM),
+    Mutant(GATE, "max(0.0, first + second - level) / rate", "max(0.0, second - level) / rate", TERM),
     Mutant(DECISION, "found.ttft <= TTFT", "found.noisy_ttft <= TTFT", ORDER),
     Mutant(DECISION, "TPOT, TPOT_TWIN = 0.045, 0.02", "TPOT, TPOT_TWIN = 0.025, 0.02", CONSTANT),
     Mutant(DECISION, "(1 - LOSS) * before", "LOSS * before", TERM),

@@ -91,11 +91,11 @@ def test_what_is_read_off_a_run_is_what_its_requests_felt():
 
 @pytest.mark.parametrize("case", gate.PROBES)
 def test_the_wait_of_the_exercise_is_that_of_the_policy(case):
-    """A first request at 0 takes the full bucket down to the level; the other comes so many seconds later."""
-    level, seconds, rate, burst, cost = case
-    load_ = Workload([0, seconds], [int(burst - level), int(cost)], [1, 1])
+    """A request at 0 takes the full bucket down to the level; the two come so many seconds later."""
+    level, seconds, rate, burst, first, second = case
+    load_ = Workload([0, seconds, seconds], [int(burst - level), int(first), int(second)], [1, 1, 1])
     run = serve(load_, policies.Bucket(8, 4_096, rate, burst), steptime.PowerLaw(t0=1e-6, c=0, alpha=1))
-    assert run.queue_wait[1] == pytest.approx(gate.wait(*case), abs=1e-4)  # some steps of a microsecond
+    assert run.queue_wait[2] == pytest.approx(gate.wait(*case), abs=1e-4)  # some steps of a microsecond
 
 
 def test_the_counter_of_the_exercise_is_that_of_the_policy():
