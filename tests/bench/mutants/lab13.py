@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab13", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab13/asks.yaml", "course/lessons/lab13/facts.py"
 PAYS, SPOKEN = "course/lessons/lab13/pays.py", "course/lessons/lab13/spoken.py"
 ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/decision.py"

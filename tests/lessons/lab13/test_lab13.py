@@ -82,7 +82,7 @@ def test_the_longest_suffix_by_hand():
 # Tuning: what is accepted is best in other batches of the same kind, and what is rejected costs tokens/s
 
 
-@pytest.mark.parametrize(("requests", "seed"), itertools.product((112, 128, 144), (0, 1)))
+@pytest.mark.parametrize(("requests", "seed"), list(itertools.product((112, 128, 144), (0, 1))))
 def test_the_decision_holds_around_its_load(requests, seed):
     speeds = {k: pays.served(requests, k, "all alike", seed).speed for k in (0, 1, 2, 4, 7)}
     assert max(speeds, key=speeds.get) == decision.best() == 1
