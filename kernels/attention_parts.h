@@ -30,6 +30,9 @@
 #ifndef CLUSTER
 #define CLUSTER 1  // more: so many blocks share a sequence and merge in shared memory
 #endif
+#ifndef SHARERS
+#define SHARERS 1  // more: so many clusters share the new tokens of a sequence, NEWEST each
+#endif
 #ifndef MIXED
 #define MIXED 0  // 1: mixed_attention.cu launches this beside a prompt chunk
 #endif

@@ -38,7 +38,7 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
     }
     // The last blocks hold the new tokens, which the kernel before this one wrote.
     const int rounds = at.rounds;
-    const bool early = rounds > 0 && at.last - (NEWEST - 1) >= BLOCK;
+    const bool early = rounds > 0 && at.last - (at.fresh - 1) >= BLOCK;
     if (rounds > 0) next_block(at, 0, lane);
     if (early) { LOAD_KEYS() LOAD_VALUES() }
     AWAIT_PREVIOUS();

@@ -6,7 +6,8 @@ struct Blocks {
     const int* table;
     int mine;            // where their numbers begin in the table
     int kv, rounds;      // the KV head; how many
-    int last;            // tokens from the first one's beginning to the last token of the sequence
+    int last;            // tokens from the first one's beginning to the last one that is attended to
+    int fresh;           // of these, how many the kernel before this one wrote
     int ahead;           // numbers come 32 at a time, one a lane, ahead of use
     const uint4 *k, *v;  // the block at hand
     int newest;          // where the last token of the sequence is, counted from the beginning of that block

@@ -33,7 +33,9 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
     __shared__ float part_most[WARPS][HELD], part_weight[WARPS][HELD];
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
 #if CLUSTER > 1
-    const int sequence = item / CLUSTER, rank = item % CLUSTER, length = lengths[sequence];
+    // Where clusters share the new tokens of a sequence, each counts as a sequence with fewer of them.
+    const int sequence = item / CLUSTER, rank = item % CLUSTER, sharer = sequence % SHARERS;
+    const int of = sequence / SHARERS, length = lengths[of] - (SHARERS - 1 - sharer) * NEWEST;
     const int need = (length + BLOCK - 1) / BLOCK, first = need * rank / CLUSTER;
     const int blocks = need * (rank + 1) / CLUSTER - first, span = CLUSTER;
 #if defined(CPU_SHIM)
@@ -53,11 +55,11 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
         AWAIT_PREVIOUS();
         return;
     }
-    const int length = lengths[sequence], span = spans[2 * sequence + 1];
+    const int length = lengths[sequence], span = spans[2 * sequence + 1], of = sequence, sharer = 0;
 #endif
     Blocks at;
     at.k_cache = (const uint4*)k_cache, at.v_cache = (const uint4*)v_cache;
-    at.table = table, at.mine = sequence * max_blocks + first + warp;
+    at.table = table, at.mine = of * max_blocks + first + warp, at.fresh = (sharer + 1) * NEWEST;
     at.kv = kv, at.rounds = (blocks - warp + WARPS - 1) / WARPS, at.last = length - 1 - BLOCK * (first + warp);
     at.ahead = at.newest = 0, at.k = at.v = 0;
 #if TENSOR

@@ -52,7 +52,8 @@ DEVICE bits16 to_bf16(float x) {
 DEVICE float from_fp16(bits16 h) {
     const bits32 sign = (h & 0x8000u) << 16, rest = (h & 0x7fffu) << 13;
     if (rest >= 0x0f800000u) return AS_FLOAT(sign | 0x70000000u | rest);  // infinite or NaN
-    return AS_FLOAT(sign | AS_BITS(AS_FLOAT(rest) * 0x1p112f));
+    if (rest >= 0x00800000u) return AS_FLOAT(sign | (rest + 0x38000000u));
+    return AS_FLOAT(sign | AS_BITS(AS_FLOAT(0x38800000u | rest) - 0x1p-14f));  // subnormal, by way of no float that is
 }
 DEVICE bits16 to_fp16(float x) {
     bits32 u = AS_BITS(x);

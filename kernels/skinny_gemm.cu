@@ -28,6 +28,9 @@
 #ifndef RESIDENT
 #define RESIDENT 2
 #endif
+#ifndef SQUARES
+#define SQUARES 1
+#endif
 #define WARPS 8
 #define THREADS (WARPS * LANES)
 
@@ -75,11 +78,11 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
     for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
 #endif
 #if NORM
-    float squares[GROUPS];
+    float squares[GROUPS][4];
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i) squares[i] = 0.0f;
+    for (int i = 0; i < GROUPS; ++i) squares[i][0] = squares[i][1] = squares[i][2] = squares[i][3] = 0.0f;
 #endif
-#if NORM || !TENSOR
+#if !TENSOR || !SQUARES
     float f[WIDE];
 #endif
 
@@ -102,9 +105,14 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #if NORM
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
+#if TENSOR && SQUARES
+                mma(squares[i], word[i].x, 0, word[i].y, 0, word[i].x, word[i].y);
+                mma(squares[i], word[i].z, 0, word[i].w, 0, word[i].z, word[i].w);
+#else
                 unpack(f, word[i]);
 #pragma unroll
-                for (int k = 0; k < WIDE; ++k) squares[i] += f[k] * f[k];
+                for (int k = 0; k < WIDE; ++k) squares[i][0] += f[k] * f[k];
+#endif
             }
 #endif
 #if TENSOR
@@ -153,9 +161,13 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #if NORM
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
-        squares[i] += SHUFFLE_XOR(squares[i], 1);
-        squares[i] += SHUFFLE_XOR(squares[i], 2);
-        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i];
+#if TENSOR && SQUARES
+        if (row / 2 == quarter) row_squares[warp][8 * i + row] = row % 2 ? squares[i][1] : squares[i][0];
+#else
+        squares[i][0] += SHUFFLE_XOR(squares[i][0], 1);
+        squares[i][0] += SHUFFLE_XOR(squares[i][0], 2);
+        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i][0];
+#endif
     }
 #endif
     __syncthreads();

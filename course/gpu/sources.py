@@ -61,6 +61,7 @@ BUILT_ON = {
     "skinny_gemm": ("finish.h",),
     "split_gemm": ("finish.h",),
     "sampling": ("row_share.h",),
+    **dict.fromkeys(("rms_norm", "rope_append", "silu"), ("row_norm.h",)),
     "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""

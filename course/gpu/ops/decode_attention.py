@@ -150,6 +150,7 @@ class DecodeAttention:
         warps: int | None = None,
         newest: int = 1,
         cluster: int = 1,
+        sharers: int = 1,
         chained: bool = False,
     ) -> Launch:
         """A launch over all places of `items`, of which any may be empty.
@@ -158,7 +159,8 @@ class DecodeAttention:
         (blocks, KV heads, 16, width). table: (sequences, most blocks) int32. lengths: (sequences,) int32, the new
         tokens included: `newest` at least. items, spans: of a WorkList, on the device. out: as q, or packed with room
         for 8 x groups rows. cluster: blocks that share a sequence and merge in shared memory, whatever the items are;
-        see `cluster`. Raises ValueError for arrays that do not fit together, and for too many new tokens.
+        see `cluster`. sharers: such clusters that share the new tokens of a sequence, each with as many of them and its
+        own reading of the cache. Raises ValueError for arrays that do not fit together, and for too many new tokens.
         """
         args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups, newest)
         if self.queue.plain:
@@ -166,6 +168,9 @@ class DecodeAttention:
         warps = whole("warps", warps or self.warps or 4, high=8)
         if cluster > 1 and (cluster not in CLUSTERS or cluster > self.queue.merging_cluster):
             raise ValueError(f"{cluster} blocks cannot be a cluster: 2, 4, 8 or 16 on a card of compute capability 9.0")
+        if newest % whole("sharers", sharers) or (sharers > 1 and cluster == 1):
+            raise ValueError(f"{newest} new tokens cannot be shared by {sharers} clusters of {cluster} blocks")
+        newest //= sharers  # of each
         shared = self.shared_bytes(newest * self.heads // self.kv_heads, warps, cluster)
         if shared > MOST_SHARED:
             raise ValueError(
@@ -174,6 +179,7 @@ class DecodeAttention:
             )
         macros = {"NEWEST": newest} if newest > 1 else {}
         macros |= {"CLUSTER": cluster} if cluster > 1 else {}
+        macros |= {"SHARERS": sharers} if sharers > 1 else {}
         kernel = self.queue.kernel(
             "decode_attention",
             self.kind,
@@ -186,7 +192,7 @@ class DecodeAttention:
             OUT_GROUPS=groups,
             **macros,
         )
-        places = cluster * int(lengths.shape[0]) if cluster > 1 else int(items.shape[0])
+        places = cluster * sharers * int(lengths.shape[0]) if cluster > 1 else int(items.shape[0])
         return self.queue.prepare(kernel, (places, self.kv_heads), 32 * warps, args, chained=chained)
 
     def arguments(

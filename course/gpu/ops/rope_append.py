@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course.gpu.ops import append, numbers, rope
+from course.gpu.ops import append, numbers, rms_norm, rope
 from course.gpu.ops.queue import Launch, Queue, array, multiple
 
 THREADS = 128
@@ -22,10 +22,11 @@ def prepare(
     positions: Any,
     slots: Any,
     *,
+    norm: tuple[Any, float] | None = None,
     kind: str = "bf16",
     chained: bool = False,
 ) -> Launch:
-    """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width).
+    """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width). norm: as in `silu.prepare`, of qkv.
 
     Raises ValueError for arrays that do not fit together.
     """
@@ -40,17 +41,21 @@ def prepare(
     array("positions", positions, (tokens,), np.int32)
     array("slots", slots, (tokens,), np.int32)
     if queue.plain:
-        return lambda: twin(qkv, q, k_cache, v_cache, table, positions, slots, kind)
+        return lambda: twin(qkv, q, k_cache, v_cache, table, positions, slots, kind, norm)
     units = (heads + 2 * kv_heads) * (width // (2 * numbers.wide(kind)))
     args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width)
+    args += rms_norm.of_rows(norm, tokens, qkv, kind)
     grid = (tokens, -(-units // THREADS))
-    return queue.prepare(queue.kernel("rope_append", kind), grid, THREADS, args, chained=chained)
+    kernel = queue.kernel("rope_append", kind, THREADS=THREADS, **({"NORM": 1} if norm else {}))
+    return queue.prepare(kernel, grid, THREADS, args, chained=chained)
 
 
-def twin(qkv, q, k_cache, v_cache, table, positions, slots, kind) -> None:
+def twin(qkv, q, k_cache, v_cache, table, positions, slots, kind, norm=None) -> None:
     """The kernel in NumPy: writes q and the caches."""
     turning = q.shape[1] + k_cache.shape[1]
     turned = np.array(qkv)
+    if norm:
+        turned = numbers.encode(numbers.decode(qkv, kind) * rms_norm.factors(norm, kind)[:, :, None], kind)
     turned[:, :turning] = rope.twin(turned[:, :turning], table, positions, kind)
     q[...] = turned[:, : q.shape[1]]
     append.twin(turned, k_cache, v_cache, slots)
