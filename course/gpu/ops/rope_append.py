@@ -40,11 +40,11 @@ def prepare(
     array("table", table, (None, width // 2, 2), np.float32)
     array("positions", positions, (tokens,), np.int32)
     array("slots", slots, (tokens,), np.int32)
+    of_rows = rms_norm.of_rows(norm, tokens, qkv, kind)
     if queue.plain:
         return lambda: twin(qkv, q, k_cache, v_cache, table, positions, slots, kind, norm)
     units = (heads + 2 * kv_heads) * (width // (2 * numbers.wide(kind)))
-    args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width)
-    args += rms_norm.of_rows(norm, tokens, qkv, kind)
+    args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width, *of_rows)
     grid = (tokens, -(-units // THREADS))
     kernel = queue.kernel("rope_append", kind, THREADS=THREADS, **({"NORM": 1} if norm else {}))
     return queue.prepare(kernel, grid, THREADS, args, chained=chained)

@@ -32,12 +32,13 @@ def prepare(
     multiple("columns", columns, numbers.wide(kind), "16 bytes at a time")
     array("out", out, (rows, columns), kind)
     array("gate_up", gate_up, (rows, 2 * columns), kind)
+    of_rows = rms_norm.of_rows(norm, rows, gate_up, kind)
     if queue.plain:
         return lambda: np.copyto(out, twin(gate_up, kind, norm))
     blocks = -(-columns // (THREADS * numbers.wide(kind)))
     grid = (rows, min(SHARED_BY, blocks) if norm else blocks)
     kernel = queue.kernel("silu", kind, **({"NORM": 1} if norm else {}))
-    args = (gate_up, out, columns, *rms_norm.of_rows(norm, rows, gate_up, kind))
+    args = (gate_up, out, columns, *of_rows)
     return queue.prepare(kernel, grid, THREADS, args, chained=chained)
 
 
