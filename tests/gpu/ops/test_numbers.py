@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from course.gpu.ops.queue import Queue
-from tests.helpers.gpu_draws import on_device
 
 # CuPy compiles with -ftz=true: floats below 2^-126 are zero. A CPU can be told the same, for the time of the loop.
 SOURCE = """
