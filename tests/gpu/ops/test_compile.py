@@ -45,8 +45,8 @@ PLAIN = [
     ("skinny_gemm", "ELEMENT=1 FINISH=0 NORM=1"),
     *(("sampling", f"ELEMENT={e}") for e in (0, 1, 2)),
     *(("fp8_append", f"ELEMENT={e}") for e in (0, 2)),
-    ("fp8_attention", "G=4 RESIDENT=2"),
-    ("fp8_attention", "ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2"),
+    ("decode_attention", "E4M3=1 G=4 RESIDENT=2"),
+    ("decode_attention", "E4M3=1 ELEMENT=2 HEAD_DIM=32 G=4 KV_HEADS=2 RESIDENT=2"),
     *(("split_gemm", f"GROUPS={groups} PIECES=2 FINISH=2 NORM=1 RESIDENT=1") for groups in (1, 4)),
 ]  # fmt: skip
 TENSOR = [
@@ -66,7 +66,9 @@ TENSOR = [
     *(("skinny_gemm", f"TENSOR=1 GROUPS={n} DEPTH=2 RESIDENT=3 FINISH=3 NORM=1") for n in (2, 3, 4)),
     *(("skinny_gemm", f"TENSOR=1 GROUPS=4 DEPTH=2 FINISH={f} NORM={int(f != 1)}") for f in (0, 1, 2)),
     ("skinny_gemm", "TENSOR=1 GROUPS=4 RESIDENT=1 TILES=2 FINISH=1"),
-    *(("fp8_attention", f"TENSOR=1 G={g} WARPS={w} RESIDENT={16 // w}") for g, w in ((4, 4), (8, 8))),
+    *(("decode_attention", f"E4M3=1 TENSOR=1 G={g} WARPS={w} RESIDENT={16 // w}") for g, w in ((4, 4), (8, 8))),
+    ("decode_attention", "E4M3=1 TENSOR=1 G=4 WARPS=8 NEWEST=4 CLUSTER=8 SHARERS=2"),
+    *((name, "NORM=1") for name in ("silu", "rope_append")),
     ("sampling", "CLUSTER=8 THREADS=256 RESIDENT=2 HELD=1"),
     ("sampling", "CLUSTER=4 THREADS=512 HELD=1 ELEMENT=2"),
     *(("split_gemm", f"TENSOR=1 GROUPS={g} FINISH={f} NORM={int(f != 1)}") for g, f in ((3, 3), (4, 2), (4, 1))),
