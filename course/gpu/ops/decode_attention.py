@@ -53,7 +53,7 @@ class DecodeAttention:
     once; it then counts for as many sequences, and an item for as many.
 
     heads, kv_heads, width: of the model; at most 8 query heads share a KV head, and a head has 32, 64 or 128 numbers.
-    kv_cache_dtype: "auto": the cache has numbers of `kind`; "fp8_e4m3": of 8 bits, with a scale for each head (`scales_of`).
+    kv_cache_dtype: "auto": the cache has numbers of `kind`; "fp8_e4m3": of 8 bits, with a scale for each head.
     tensor: with tensor cores or without; None: where they help. warps: of a thread block, 4 or 8; None: as `plan` says.
 
     Raises ValueError for shapes that the kernel does not have.
@@ -175,9 +175,10 @@ class DecodeAttention:
         q: (sequences x newest, heads, width), the rows of a sequence side by side, its last token in the last. caches:
         (blocks, KV heads, 16, width). table: (sequences, most blocks) int32. lengths: (sequences,) int32, the new
         tokens included: `newest` at least. items, spans: of a WorkList, on the device. out: as q, or packed with room
-        for 8 x groups rows. scales: of 8-bit numbers, (2, KV heads) float32, of keys and of values. cluster: blocks that share a sequence and merge in shared memory, whatever the items are;
-        see `cluster`. sharers: such clusters that share the new tokens of a sequence, each with as many of them and its
-        own reading of the cache. Raises ValueError for arrays that do not fit together, and for too many new tokens.
+        for 8 x groups rows. scales: of 8-bit numbers, (2, KV heads) float32, of keys and of values. cluster: blocks
+        that share a sequence and merge in shared memory, whatever the items are; see `cluster`. sharers: such clusters
+        that share the new tokens of a sequence, each with as many of them and its own reading of the cache.
+        Raises ValueError for arrays that do not fit together, and for too many new tokens.
         """
         args = self.arguments(q, k_cache, v_cache, table, lengths, items, spans, out, groups, newest, scales)
         if self.queue.plain:
