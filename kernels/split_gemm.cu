@@ -21,15 +21,6 @@
 #ifndef CLUSTER
 #define CLUSTER 1
 #endif
-#ifndef TENSOR
-#define TENSOR 0
-#endif
-#ifndef NORM
-#define NORM 0
-#endif
-#ifndef RESIDENT
-#define RESIDENT 2
-#endif
 #define THREADS (WARPS * LANES)
 #define STAGE (PIECES * GROUPS * LANES)  // words of 16 bytes
 #define PITCH (16 * WARPS + 4)           // floats between the sums of two rows of x, so that they lie in different banks
@@ -50,9 +41,6 @@ extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
            int kv_heads) {
-#if TENSOR && !HAS_MMA
-#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
-#else
     SHARED(uint4, ring);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int rank = blockIdx.x % CLUSTER, first_tile = blockIdx.x / CLUSTER * WARPS, tiles = n_columns / 16;
@@ -97,13 +85,7 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) FETCH(s)
 
-#if TENSOR
-#define EACH 4
-    float sum[GROUPS][4];
-#else
-#define EACH 16  // of the tile's rows `row` and `row` + 8 in turns, for each row of x, over this lane's columns
-    float sum[GROUPS][16];
-#endif
+    float sum[GROUPS][EACH];
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
@@ -120,81 +102,33 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
         __syncthreads();
         FETCH(step + STAGES - 1)
         weights += PIECES * 64;
-        const uint4* here = ring + step % STAGES * STAGE + lane;
+        const uint4* here = ring + step % STAGES * STAGE;
 #pragma unroll
         for (int j = 0; j < PIECES; ++j) {
             const uint4 upper = next[j][0], lower = next[j][1];
             if (step + 1 < steps) LOAD_WEIGHTS(j);
-#if !TENSOR
-            float high_row[WIDE], low_row[WIDE], f[WIDE];
-            unpack(high_row, upper);
-            unpack(low_row, lower);
-#pragma unroll
-            for (int m = 0; m < ROWS; ++m) {
-                unpack(f, here[(j * GROUPS + m / 8) * LANES + 4 * (m % 8) + quarter - lane]);
-#pragma unroll
-                for (int k = 0; k < WIDE; ++k) {
-                    sum[m / 8][m % 8 * 2] += high_row[k] * f[k];
-                    sum[m / 8][m % 8 * 2 + 1] += low_row[k] * f[k];
-                }
-            }
-#else
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-                const uint4 word = here[(j * GROUPS + i) * LANES];
-                mma(sum[i], upper.x, lower.x, upper.y, lower.y, word.x, word.y);
-                mma(sum[i], upper.z, lower.z, upper.w, lower.w, word.z, word.w);
+                const uint4* words = here + (j * GROUPS + i) * LANES;
+                multiply(sum[i], upper, lower, words[lane], words, 8);
             }
-#endif
 #if NORM
 #pragma unroll
             for (int n = 0; n < TURNS; ++n)
-                if (warp + n * WARPS < GROUPS) {  // the squares are the diagonal of x times itself
-                    const uint4 word = here[(j * GROUPS + warp + n * WARPS) * LANES];
-#if TENSOR
-                    mma(squares[n], word.x, 0, word.y, 0, word.x, word.y);
-                    mma(squares[n], word.z, 0, word.w, 0, word.z, word.w);
-#else
-                    unpack(f, word);
-#pragma unroll
-                    for (int k = 0; k < WIDE; ++k) squares[n][0] += f[k] * f[k];
-#endif
-                }
+                if (warp + n * WARPS < GROUPS) square(squares[n], here[(j * GROUPS + warp + n * WARPS) * LANES + lane]);
 #endif
         }
     }
     COPY_WAIT(0);
     __syncthreads();  // the ring becomes the room for sums
-#if !TENSOR
 #pragma unroll
-    for (int m = 0; m < ROWS; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float s = sum[m / 8][m % 8 * 2 + half];
-            s += SHUFFLE_XOR(s, 1);
-            s += SHUFFLE_XOR(s, 2);
-            if (quarter == 0) sums[m * PITCH + 16 * warp + row + 8 * half] = s;
-        }
+    for (int i = 0; i < GROUPS; ++i) leave(sums + 8 * i * PITCH + 16 * warp, PITCH, sum[i], row, quarter);
 #if NORM
 #pragma unroll
     for (int n = 0; n < TURNS; ++n) {
-        float s = squares[n][0];
-        s += SHUFFLE_XOR(s, 1);
-        squares[n][0] = squares[n][1] = s + SHUFFLE_XOR(s, 2);
+        const float its = square_of_row(squares[n], row);
+        if (mine(row, quarter) && warp + n * WARPS < GROUPS) row_squares[8 * (warp + n * WARPS) + row] = its;
     }
-#endif
-#else
-#pragma unroll
-    for (int i = 0; i < GROUPS; ++i)
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-            sums[(8 * i + 2 * quarter + k % 2) * PITCH + 16 * warp + row + k / 2 * 8] = sum[i][k];
-#endif
-#if NORM
-#pragma unroll
-    for (int n = 0; n < TURNS; ++n)
-        if (row / 2 == quarter && warp + n * WARPS < GROUPS)
-            row_squares[8 * (warp + n * WARPS) + row] = row % 2 ? squares[n][1] : squares[n][0];
 #endif
 #if CLUSTER > 1
     MEET_CLUSTER();
@@ -233,6 +167,5 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     }
 #if CLUSTER > 1
     MEET_CLUSTER();  // nobody leaves while another reads its sums
-#endif
 #endif
 }
