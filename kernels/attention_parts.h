@@ -24,9 +24,6 @@
 #ifndef TENSOR
 #define TENSOR 0
 #endif
-#ifndef E4M3
-#define E4M3 0  // 1: the cache has 8-bit numbers, with a scale for each KV head
-#endif
 #ifndef OUT_GROUPS
 #define OUT_GROUPS 0
 #endif
@@ -42,13 +39,7 @@
 #define BLOCK 16
 #define THREADS (WARPS * LANES)
 #define ROW (HEAD_DIM / WIDE)  // 16-byte words a row
-#if E4M3
-typedef unsigned char cached;
-#define CACHED_ROW (HEAD_DIM / 16)
-#else
-typedef element cached;
-#define CACHED_ROW ROW
-#endif
+#define CACHED_ROW (E4M3 ? HEAD_DIM / 16 : ROW)
 #define QUADS (HEAD_DIM / 4)   // float4s a row of sums
 #define LINES (NEWEST * G)
 #define OCTETS ((LINES + 7) / 8)

@@ -32,12 +32,6 @@ typedef uint4 portion;
 DEVICE uint4 load_portion(const uint4* rows, int at) { return LOAD_ONCE(rows + at); }
 DEVICE void read_portion(float* f, uint4 v) { unpack(f, v); }
 #else
-// An e4m3 number in the low 8 bits. No float on the way is below 2^-6: compilers may be told that such small ones are 0.
-DEVICE float from_e4m3(bits32 bits) {
-    const bits32 size = bits & 0x7fu;
-    const float number = size >= 8 ? AS_FLOAT((size << 20) + 0x3c000000u) : AS_FLOAT(0x3c800000u | size << 20) - 0x1p-6f;
-    return bits & 0x80u ? -number : number;
-}
 #if WIDE == 8
 typedef uint2 portion;
 #define WORD_OF(v, i) ((i) < 4 ? (v).x : (v).y)

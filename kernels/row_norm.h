@@ -15,13 +15,26 @@ DEVICE float sum_of_block(float x) {
     return x;
 }
 
-// 1 / sqrt(mean(x^2) + epsilon) of a row: what a product of the row is multiplied by if the row counts as normed.
-DEVICE float norm_of_row(const element* row, int columns, float epsilon) {
+#define HELD 4  // 16-byte words of a row that a thread keeps; those of longer rows are read where they are needed
+DEVICE void hold_row(uint4* held, const uint4* row, int words) {
+#pragma unroll
+    for (int n = 0; n < HELD; ++n)
+        if ((int)threadIdx.x + n * THREADS < words) held[n] = row[threadIdx.x + n * THREADS];
+}
+// 1 / sqrt(mean(x^2) + epsilon) of a row that is held: what a product of the row is multiplied by if it counts as normed.
+DEVICE float norm_of_row(const uint4* held, const uint4* row, int words, float epsilon) {
     float squares = 0.0f, f[WIDE];
-    for (int i = threadIdx.x; i < columns / WIDE; i += THREADS) {
-        unpack(f, ((const uint4*)row)[i]);
+#pragma unroll
+    for (int n = 0; n < HELD; ++n)
+        if ((int)threadIdx.x + n * THREADS < words) {
+            unpack(f, held[n]);
+#pragma unroll
+            for (int k = 0; k < WIDE; ++k) squares += f[k] * f[k];
+        }
+    for (int i = threadIdx.x + HELD * THREADS; i < words; i += THREADS) {
+        unpack(f, row[i]);
 #pragma unroll
         for (int k = 0; k < WIDE; ++k) squares += f[k] * f[k];
     }
-    return RSQRT(sum_of_block(squares) / columns + epsilon);
+    return RSQRT(sum_of_block(squares) / (words * WIDE) + epsilon);
 }

@@ -22,6 +22,11 @@
 #define LOWEST (ELEMENT == 1 ? -65504.0f : -0x1.fcp127f)  // a number of every kind; BELOW is lower
 #define BELOW -3.4e38f
 typedef unsigned long long bits64;
+#if ELEMENT == 2
+typedef long long place_type;  // differences of places have to fit
+#else
+typedef int place_type;
+#endif
 
 #if CLUSTER > 1
 #define OF_A_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
@@ -102,7 +107,7 @@ DEVICE void look(float* f, const Share& share, int i) {
 #endif
 }
 // A float above which those numbers are whose place is above this one.
-DEVICE float cut_at(long long place) {
+DEVICE float cut_at(place_type place) {
     if (place < place_of(LOWEST)) return BELOW;
     const float x = number_at((int)place);
     return place < 0 && x > -0x1p-126f ? -0x1p-126f : x;
@@ -110,7 +115,7 @@ DEVICE float cut_at(long long place) {
 DEVICE float chance(float x, const Share& share) { return EXP2((x - share.top) * share.scale); }
 
 struct Range {  // of places: the least number that is left is above `low`, and at most at `high`
-    long long low, high;
+    place_type low, high;
     float above;  // what the numbers above `high` weigh
 };
 
@@ -118,9 +123,9 @@ struct Range {  // of places: the least number that is left is above `low`, and 
 DEVICE float bucket_of(float x, float to, float factor) { return fminf((to - x) * factor, BUCKETS - 1.0f) + 0x1p23f; }
 
 // The last place of those from `low` on that is `low` itself or in this bucket or a later one.
-DEVICE long long last_place(long long low, long long high, int bucket, float to, float factor, int lane) {
+DEVICE place_type last_place(place_type low, place_type high, int bucket, float to, float factor, int lane) {
     while (low < high) {
-        const long long step = (high - low + LANES) / (LANES + 1), probe = low + step * (lane + 1);
+        const place_type step = (high - low + LANES - 1) / LANES, probe = low + step * (lane + 1);
         int many = probe <= high && bucket_of(number_at((int)probe), to, factor) >= 0x1p23f + bucket;
 #pragma unroll
         for (int mask = 1; mask < LANES; mask *= 2) many += SHUFFLE_XOR(many, mask);
@@ -142,7 +147,7 @@ DEVICE void narrow(const Share& share, Range& range, bool counting, float p, flo
     const float factor = (BUCKETS - 1) / fminf(to - from, BITS_OF_A_ROUND / share.scale), bits = share.scale / factor;
     const float unit = fminf(0x1p22f, 0x1p31f / (share.most * WIDE));
     int shift = 0;
-    while ((range.high - range.low - 1) >> shift >= BUCKETS) ++shift;
+    while (alike && (range.high - range.low - 1) >> shift >= BUCKETS) ++shift;
     for (int i = thread; i < BUCKETS; i += THREADS) own[i] = 0;
     __syncthreads();
     float f[WIDE];
@@ -151,7 +156,7 @@ DEVICE void narrow(const Share& share, Range& range, bool counting, float p, flo
             look(f, share, i);
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) {
-                const long long place = place_of(f[j]);
+                const place_type place = place_of(f[j]);
                 if (place > range.low && place <= range.high) ATOMIC_ADD(own + ((range.high - place) >> shift), 1u);
             }
         }
@@ -171,19 +176,29 @@ DEVICE void narrow(const Share& share, Range& range, bool counting, float p, flo
     ARRIVED();
     const float one = counting ? 1.0f : chance(to, share);
     for (int i = thread; i < BUCKETS; i += THREADS) {
+        bits32 each[CLUSTER];
         float sum = 0.0f;
-        for (int block = 0; block < CLUSTER; ++block) sum += (float)fetch(own + i, block);
-        sums[i] = sum * one * (alike ? 1.0f : EXP2(-bits * i) / unit);
+#pragma unroll
+        for (int block = 0; block < CLUSTER; ++block) each[block] = fetch(own + i, block);
+#pragma unroll
+        for (int block = 0; block < CLUSTER; ++block) sum += (float)each[block];
+        sums[i] = sum * (alike ? one : one / unit * EXP2(-bits * i));
     }
     __syncthreads();
     // Every warp looks for the bucket, some side by side in each lane.
-    const float* mine = sums + lane * (BUCKETS / LANES);
-    float sum = 0.0f, before = 0.0f;
+    float mine[BUCKETS / LANES], sum = 0.0f, before = 0.0f;
+#pragma unroll
+    for (int i = 0; i < BUCKETS / LANES; i += 4) {
+        const float4 four = ((const float4*)sums)[(lane * (BUCKETS / LANES) + i) / 4];
+        mine[i] = four.x, mine[i + 1] = four.y, mine[i + 2] = four.z, mine[i + 3] = four.w;
+    }
+#pragma unroll
     for (int i = 0; i < BUCKETS / LANES; ++i) sum += mine[i];
     const float upto = range.above + sum_before(sum, lane);
     if (limit < 0.0f) limit = p * SHUFFLE(upto, LANES - 1);
     sum = upto - sum;
     int found = BUCKETS;
+#pragma unroll
     for (int i = 0; i < BUCKETS / LANES; ++i) {
         if (found == BUCKETS && mine[i] > 0.0f && sum + mine[i] >= limit) found = lane * (BUCKETS / LANES) + i, before = sum;
         sum += mine[i];
@@ -200,8 +215,9 @@ DEVICE void narrow(const Share& share, Range& range, bool counting, float p, flo
     }
     range.above = SHUFFLE(before, first / (BUCKETS / LANES));
     if (alike) {
-        range.high -= (long long)first << shift;
-        if (range.low < range.high - (1LL << shift)) range.low = range.high - (1LL << shift);
+        const place_type wide = (place_type)1 << shift;
+        range.high -= first * wide;
+        if (range.low < range.high - wide) range.low = range.high - wide;
     } else {
         if (first > 0) range.high = last_place(range.low, range.high, first, to, factor, lane);
         range.low = last_place(range.low, range.high, first + 1, to, factor, lane);

@@ -15,7 +15,8 @@
 // what is left is added up in order.
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 sampling(const element* logits, const float4* settings, int* out, int* how, int columns) {
-    __shared__ float tops[WARPS], lows[WARPS], of_blocks[4][CLUSTER], value[MOST];
+    __shared__ float tops[WARPS], lows[WARPS], of_blocks[4][CLUSTER];
+    __shared__ __align__(16) float value[MOST];
     __shared__ bits32 buckets[2][BUCKETS];
     __shared__ bits64 boxes[2][WARPS], weight[MOST], above[MOST];
     __shared__ int index[MOST], ahead[MOST];
@@ -170,7 +171,7 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     // The least number that top-k leaves, and then the least that top-p leaves of them.
     int round = 0;
     Range range;
-    range.low = (long long)place_of(LOWEST) - 1;
+    range.low = (place_type)place_of(LOWEST) - 1;
     for (int rule = 0; rule < 2; ++rule) {
         if (rule == 0 ? k == 0 : p >= 1.0f) continue;
         float limit = rule == 0 ? (float)k : -1.0f;

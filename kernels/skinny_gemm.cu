@@ -25,8 +25,8 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
-            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
-            int kv_heads) {
+            cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
+            const float* scales, int heads, int kv_heads) {
     __shared__ float tile_sums[WARPS][ROWS * PITCH];
 #if NORM
     __shared__ float row_squares[WARPS][ROWS];
@@ -121,6 +121,7 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
         first *= factor;
         second *= factor;
 #endif
-        finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, heads, kv_heads);
+        finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, scales, heads,
+               kv_heads);
     }
 }

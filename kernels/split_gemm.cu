@@ -39,8 +39,8 @@
 
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
-           element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
-           int kv_heads) {
+           cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
+           const float* scales, int heads, int kv_heads) {
     SHARED(uint4, ring);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int rank = blockIdx.x % CLUSTER, first_tile = blockIdx.x / CLUSTER * WARPS, tiles = n_columns / 16;
@@ -163,7 +163,7 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #pragma unroll
         for (int k = 0; k < 4; ++k)
             finish(first_tile + r, i + k, m, firsts[k] * factor, seconds[k] * factor, y, n_columns, k_cache, v_cache, turns,
-                   positions, slots, heads, kv_heads);
+                   positions, slots, scales, heads, kv_heads);
     }
 #if CLUSTER > 1
     MEET_CLUSTER();  // nobody leaves while another reads its sums

@@ -10,8 +10,6 @@ from course.gpu.ops import numbers, rms_norm
 from course.gpu.ops.queue import Launch, Queue, array, multiple
 
 THREADS = 256
-SHARED_BY = 4
-"""Thread blocks of a row where each of them computes the row's norm first."""
 
 
 def prepare(
@@ -35,8 +33,7 @@ def prepare(
     of_rows = rms_norm.of_rows(norm, rows, gate_up, kind)
     if queue.plain:
         return lambda: np.copyto(out, twin(gate_up, kind, norm))
-    blocks = -(-columns // (THREADS * numbers.wide(kind)))
-    grid = (rows, min(SHARED_BY, blocks) if norm else blocks)
+    grid = (rows, -(-columns // (THREADS * numbers.wide(kind))))
     kernel = queue.kernel("silu", kind, **({"NORM": 1} if norm else {}))
     args = (gate_up, out, columns, *of_rows)
     return queue.prepare(kernel, grid, THREADS, args, chained=chained)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.gpu.ops import append, numbers, packing, rms_norm, rope
+from course.gpu.ops import append, fp8_append, numbers, packing, rms_norm, rope
 from course.gpu.ops.queue import Launch, Queue, array
 
 FINISHES = {"rows": 0, "residual": 1, "silu": 2, "heads": 3}
@@ -19,13 +19,17 @@ MOST_ROWS = 32
 
 @dataclass(frozen=True)
 class Heads:
-    """What the finish "heads" needs besides: the caches, the turns of RoPE, and where each token is and goes."""
+    """What the finish "heads" needs besides: the caches, the turns of RoPE, and where each token is and goes.
+
+    scales: (2, KV heads) float32, of keys and of values, where the caches have 8-bit numbers.
+    """
 
     k_cache: Any
     v_cache: Any
     turns: Any
     positions: Any
     slots: Any
+    scales: Any = None
 
 
 def groups_for(rows: int) -> int:
@@ -91,10 +95,17 @@ def prepare(
         raise ValueError(f"{tiles} tiles cannot be divided evenly into blocks of {tiles_a_block}")
     macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
     macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
-    macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | ({"HEAD_DIM": int(out.shape[2])} if heads else {})
+    macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | of_heads(out, heads)
     return queue.prepare(
         queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
     )
+
+
+def of_heads(out: Any, heads: Heads | None) -> dict[str, int]:
+    """Macros of the finish "heads"."""
+    if heads is None:
+        return {}
+    return {"HEAD_DIM": int(out.shape[2])} | ({"E4M3": 1} if heads.scales is not None else {})
 
 
 def arguments(
@@ -129,18 +140,20 @@ def arguments(
         if 16 * tiles != (query_heads + 2 * kv_heads) * width:
             raise ValueError(f"W has {16 * tiles} rows: {query_heads} + 2 x {kv_heads} heads of {width} are expected")
         array("out", out, (rows, query_heads, width), kind)
-        array("k_cache", heads.k_cache, (None, kv_heads, append.BLOCK, width), kind)
-        array("v_cache", heads.v_cache, heads.k_cache.shape, kind)
+        cached = kind if heads.scales is None else np.uint8
+        array("k_cache", heads.k_cache, (None, kv_heads, append.BLOCK, width), cached)
+        array("v_cache", heads.v_cache, heads.k_cache.shape, cached)
+        scales = heads.turns if heads.scales is None else array("scales", heads.scales, (2, kv_heads), np.float32)
         array("turns", heads.turns, (None, width // 2, 2), np.float32)
         array("positions", heads.positions, (rows,), np.int32)
         array("slots", heads.slots, (rows,), np.int32)
-        extra = (heads.k_cache, heads.v_cache, heads.turns, heads.positions, heads.slots)
+        extra = (heads.k_cache, heads.v_cache, heads.turns, heads.positions, heads.slots, scales)
     else:
         shapes = {"rows": (rows, 16 * tiles), "residual": packing.shape(groups, 16 * tiles)}
         array("out", out, shapes.get(finish) or packing.shape(groups, 8 * tiles), kind)
     if not heads:  # pointers of the right types, which are not followed
         nothing = _nothing(queue)
-        extra = (out, out, nothing, nothing, nothing)
+        extra = (out, out, nothing, nothing, nothing, nothing.view(np.float32))
     return (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
 
 
@@ -174,7 +187,10 @@ def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
         turned = rope.rotate(vectors[:, : query_heads + kv_heads], turn)
         whole_rows = numbers.encode(np.concatenate([turned, vectors[:, query_heads + kv_heads :]], 1), kind)
         out[...] = whole_rows[:, :query_heads]
-        append.twin(whole_rows, heads.k_cache, heads.v_cache, np.asarray(heads.slots))
+        if heads.scales is None:
+            append.twin(whole_rows, heads.k_cache, heads.v_cache, np.asarray(heads.slots))
+        else:
+            fp8_append.twin(whole_rows, heads.k_cache, heads.v_cache, heads.scales, heads.slots, kind)
 
 
 def unpacked_weights(w: np.ndarray) -> np.ndarray:

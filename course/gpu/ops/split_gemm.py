@@ -84,7 +84,7 @@ def prepare(
     macros = {"GROUPS": groups, "WARPS": warps, "PIECES": pieces, "STAGES": stages, "RESIDENT": resident}
     macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish], "TENSOR": int(tensor)}
     macros |= {"CLUSTER": cluster} if cluster > 1 else {}
-    macros |= {"HEAD_DIM": int(out.shape[2])} if heads else {}
+    macros |= skinny_gemm.of_heads(out, heads)
     grid = -(-tiles // warps) * cluster
     kernel = queue.kernel("split_gemm", kind, **macros)
     return queue.prepare(kernel, (grid,), 32 * warps, args, shared_bytes=shared, chained=chained)
