@@ -24,8 +24,8 @@ DEVICE long long packed(int m, int n) {
     return (((long long)(n / 32) * GROUPS + m / 8) * 8 + m % 8) * 32 + n % 32;
 }
 
-// The sums of rows i and i + 8 of a tile, for row m of x.
-DEVICE void finish(int tile, int i, int m, float first, float second, element* y, int n_columns, cached* k_cache,
+// The sums of rows i and i + 8 of a tile, for row m of x. Returns the squares of what was added to (1), or nothing of use.
+DEVICE float finish(int tile, int i, int m, float first, float second, element* y, int n_columns, cached* k_cache,
                    cached* v_cache, const float2* turns, const int* positions, const int* slots, const float* scales,
                    int heads, int kv_heads) {
 #if FINISH == 0
@@ -35,6 +35,8 @@ DEVICE void finish(int tile, int i, int m, float first, float second, element* y
     element *to_first = y + packed(m, 16 * tile + i), *to_second = y + packed(m, 16 * tile + 8 + i);
     *to_first = to_element(to_float(*to_first) + first);
     *to_second = to_element(to_float(*to_second) + second);
+    first = to_float(*to_first), second = to_float(*to_second);
+    return first * first + second * second;
 #elif FINISH == 2
     y[packed(m, 8 * tile + i)] = to_element(first / (1.0f + EXP2(-1.44269504f * first)) * second);
 #else
@@ -57,5 +59,8 @@ DEVICE void finish(int tile, int i, int m, float first, float second, element* y
         to[d] = to_cached(first, scale);
         to[d + HEAD_DIM / 2] = to_cached(second, scale);
     }
+#endif
+#if FINISH != 1
+    return 0.0f;
 #endif
 }

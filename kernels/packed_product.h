@@ -14,6 +14,12 @@
 #ifndef RESIDENT
 #define RESIDENT 2
 #endif
+#ifndef WARPS
+#define WARPS 8
+#endif
+#ifndef SQUARES
+#define SQUARES 0  // 1: who adds to x leaves the squares of each row in parts of 16 columns, and who norms x adds them up
+#endif
 #if TENSOR && !HAS_MMA
 #error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
 #endif
@@ -22,6 +28,25 @@
 DEVICE float add_quarters(float x) {  // the same in the four lanes of a row
     x += SHUFFLE_XOR(x, 1);
     return x + SHUFFLE_XOR(x, 2);
+}
+
+// Adds up the parts that this warp has of the squares of each row: parts are [tiles][ROWS], sums [ROWS].
+#define ROW_QUADS (GROUPS > 4 ? 16 : GROUPS > 2 ? 8 : 2 * GROUPS)  // lanes that share a part, a power of two
+DEVICE void add_squares(const float* parts, int tiles, float* sums, int warp, int lane) {
+    const int quad = lane % ROW_QUADS, many = LANES / ROW_QUADS;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (quad < 2 * GROUPS)
+#pragma unroll 4
+        for (int tile = warp * many + lane / ROW_QUADS; tile < tiles; tile += WARPS * many) {
+            const float4 one = ((const float4*)parts)[tile * 2 * GROUPS + quad];
+            sum.x += one.x, sum.y += one.y, sum.z += one.z, sum.w += one.w;
+        }
+#pragma unroll
+    for (int mask = ROW_QUADS; mask < LANES; mask *= 2) {
+        sum.x += SHUFFLE_XOR(sum.x, mask), sum.y += SHUFFLE_XOR(sum.y, mask);
+        sum.z += SHUFFLE_XOR(sum.z, mask), sum.w += SHUFFLE_XOR(sum.w, mask);
+    }
+    if (lane < 2 * GROUPS) ((float4*)sums)[lane] = sum;
 }
 
 #if TENSOR && HAS_MMA

@@ -10,7 +10,8 @@
 // more to fetch than W, from the second cache: two tiles share what is fetched.
 //
 // -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
-// the norm belongs into W. -DFINISH: what becomes of the sums, see finish.h, which comes before.
+// the norm belongs into W. With -DSQUARES=1 it is made of squares that the kernel before, with FINISH 1, has left:
+// [K / 16][8 GROUPS]. -DFINISH: what becomes of the sums, see finish.h, which comes before.
 //
 // -DTENSOR=0 is the same on plain cores, for up to 8 rows.
 #ifndef DEPTH
@@ -19,17 +20,16 @@
 #ifndef TILES
 #define TILES 1
 #endif
-#define WARPS 8
 #define THREADS (WARPS * LANES)
 #define PITCH (16 * TILES + 1)  // floats between the sums of two rows of x
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
             cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
-            const float* scales, int heads, int kv_heads) {
+            const float* scales, float* squares, int heads, int kv_heads) {
     __shared__ float tile_sums[WARPS][ROWS * PITCH];
 #if NORM
-    __shared__ float row_squares[WARPS][ROWS];
+    __shared__ __align__(16) float row_squares[WARPS][ROWS];
 #endif
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int steps = k_columns / (32 * DEPTH), first_tile = blockIdx.x * TILES;
@@ -59,10 +59,12 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
         for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
             for (int k = 0; k < EACH; ++k) sum[r][i][k] = 0.0f;
-#if NORM
-    float squares[GROUPS][4];
+#if NORM && SQUARES
+    add_squares(squares, k_columns / 16, row_squares[warp], warp, lane);
+#elif NORM
+    float own[GROUPS][4];
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i) squares[i][0] = squares[i][1] = squares[i][2] = squares[i][3] = 0.0f;
+    for (int i = 0; i < GROUPS; ++i) own[i][0] = own[i][1] = own[i][2] = own[i][3] = 0.0f;
 #endif
 
 #pragma unroll 1
@@ -79,9 +81,9 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
             uint4 word[GROUPS];
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) word[i] = words[32 * i];
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
-            for (int i = 0; i < GROUPS; ++i) square(squares[i], word[i]);
+            for (int i = 0; i < GROUPS; ++i) square(own[i], word[i]);
 #endif
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i)
@@ -95,17 +97,18 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
     for (int r = 0; r < TILES; ++r)
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) leave(tile_sums[warp] + 8 * i * PITCH + 16 * r, PITCH, sum[r][i], row, quarter);
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
-        const float its = square_of_row(squares[i], row);
+        const float its = square_of_row(own[i], row);
         if (mine(row, quarter)) row_squares[warp][8 * i + row] = its;
     }
 #endif
     __syncthreads();
 
     // Each thread finishes two sums at a time: rows i and i + 8 of a tile, for one row m of x.
-    for (int at = thread; at < 8 * TILES * m_rows; at += THREADS) {
+    for (int from = thread - lane; from < 8 * TILES * m_rows; from += THREADS) {  // all lanes come to the shuffles
+        const int at = from + lane < 8 * TILES * m_rows ? from + lane : 8 * TILES * m_rows - 1;
         const int i = at % 8, r = at / 8 % TILES, m = at / (8 * TILES), tile = first_tile + r;
         float first = 0.0f, second = 0.0f;
 #pragma unroll
@@ -121,7 +124,13 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
         first *= factor;
         second *= factor;
 #endif
-        finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, scales, heads,
-               kv_heads);
+        if (at == from + lane)
+            first = finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, scales, heads,
+                           kv_heads);
+#if FINISH == 1 && SQUARES
+#pragma unroll
+        for (int mask = 1; mask < 8; mask *= 2) first += SHUFFLE_XOR(first, mask);
+        if (i == 0 && at == from + lane) squares[tile * ROWS + m] = first;
+#endif
     }
 }

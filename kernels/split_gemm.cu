@@ -40,7 +40,7 @@
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
            cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
-           const float* scales, int heads, int kv_heads) {
+           const float* scales, float* squares, int heads, int kv_heads) {
     SHARED(uint4, ring);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int rank = blockIdx.x % CLUSTER, first_tile = blockIdx.x / CLUSTER * WARPS, tiles = n_columns / 16;
@@ -55,7 +55,7 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     float *sums = all_sums[rank], *row_squares = all_squares[rank];
     (void)row_squares;
 #else
-#if NORM
+#if NORM && !SQUARES
     __shared__ float row_squares[ROWS];
 #endif
     float* sums = (float*)ring;  // once the products are done
@@ -90,11 +90,14 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
         for (int k = 0; k < EACH; ++k) sum[i][k] = 0.0f;
-#if NORM
+#if NORM && SQUARES
+    __shared__ __align__(16) float parts_squares[WARPS][ROWS];
+    add_squares(squares, k_columns / 16, parts_squares[warp], warp, lane);
+#elif NORM
 #define TURNS ((GROUPS + WARPS - 1) / WARPS)  // this warp looks after the squares of group warp, warp + WARPS ...
-    float squares[TURNS][4];
+    float own[TURNS][4];
 #pragma unroll
-    for (int n = 0; n < TURNS; ++n) squares[n][0] = squares[n][1] = squares[n][2] = squares[n][3] = 0.0f;
+    for (int n = 0; n < TURNS; ++n) own[n][0] = own[n][1] = own[n][2] = own[n][3] = 0.0f;
 #endif
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -112,10 +115,10 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
                 const uint4* words = here + (j * GROUPS + i) * LANES;
                 multiply(sum[i], upper, lower, words[lane], words, 8);
             }
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
             for (int n = 0; n < TURNS; ++n)
-                if (warp + n * WARPS < GROUPS) square(squares[n], here[(j * GROUPS + warp + n * WARPS) * LANES + lane]);
+                if (warp + n * WARPS < GROUPS) square(own[n], here[(j * GROUPS + warp + n * WARPS) * LANES + lane]);
 #endif
         }
     }
@@ -123,10 +126,10 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     __syncthreads();  // the ring becomes the room for sums
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) leave(sums + 8 * i * PITCH + 16 * warp, PITCH, sum[i], row, quarter);
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
     for (int n = 0; n < TURNS; ++n) {
-        const float its = square_of_row(squares[n], row);
+        const float its = square_of_row(own[n], row);
         if (mine(row, quarter) && warp + n * WARPS < GROUPS) row_squares[8 * (warp + n * WARPS) + row] = its;
     }
 #endif
@@ -156,7 +159,11 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #if NORM
         float total = 0.0f;
 #pragma unroll
+#if SQUARES
+        for (int u = 0; u < WARPS; ++u) total += parts_squares[u][m];
+#else
         for (int u = 0; u < CLUSTER; ++u) total += FROM(row_squares + m, u, ROWS);
+#endif
         factor = RSQRT(total / k_columns + epsilon);
 #endif
         const float firsts[4] = {upper.x, upper.y, upper.z, upper.w}, seconds[4] = {lower.x, lower.y, lower.z, lower.w};

@@ -61,6 +61,7 @@ def prepare(
     finish: str = "rows",
     norm: float | None = None,
     heads: Heads | None = None,
+    squares: Any = None,
     kind: str = "bf16",
     tensor: bool | None = None,
     depth: int | None = None,
@@ -72,14 +73,15 @@ def prepare(
 
     norm: epsilon, if the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
-    out (rows, heads, width), keys and values to the caches. depth, resident, tiles_a_block: see `variant`, which
+    out (rows, heads, width), keys and values to the caches. squares: of the rows of x, float32 in the shape of
+    `packing.squares_shape`, which the norm takes as they are; with "residual" those of out, which are written. depth, resident, tiles_a_block: see `variant`, which
     chooses if nothing is said.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
-    args = arguments(queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind, most=MOST_ROWS)
+    args = arguments(queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind, most=MOST_ROWS)
     if queue.plain:
-        return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
+        return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind)
     pieces, groups, tiles = int(x.shape[0]), int(x.shape[1]), int(w.shape[0])
     columns = 32 * pieces
     tensor = queue.tensor_cores if tensor is None else tensor
@@ -95,6 +97,7 @@ def prepare(
         raise ValueError(f"{tiles} tiles cannot be divided evenly into blocks of {tiles_a_block}")
     macros = {"GROUPS": groups, "DEPTH": depth, "TENSOR": int(tensor), "NORM": int(norm is not None)}
     macros |= {"TILES": tiles_a_block} if tiles_a_block > 1 else {}
+    macros |= {} if squares is None else {"SQUARES": 1}
     macros |= {"FINISH": FINISHES[finish], "RESIDENT": resident} | of_heads(out, heads)
     return queue.prepare(
         queue.kernel("skinny_gemm", kind, **macros), (tiles // tiles_a_block,), THREADS, args, chained=chained
@@ -118,6 +121,7 @@ def arguments(
     finish: str,
     norm: float | None,
     heads: Heads | None,
+    squares: Any,
     kind: str,
     most: int,
 ) -> tuple:
@@ -152,19 +156,19 @@ def arguments(
         shapes = {"rows": (rows, 16 * tiles), "residual": packing.shape(groups, 16 * tiles)}
         array("out", out, shapes.get(finish) or packing.shape(groups, 8 * tiles), kind)
     if not heads:  # pointers of the right types, which are not followed
-        nothing = _nothing(queue)
-        extra = (out, out, nothing, nothing, nothing, nothing.view(np.float32))
-    return (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, query_heads, kv_heads)
+        ints, floats = queue.nothing(np.int32), queue.nothing(np.float32)
+        extra = (out, out, ints, ints, ints, floats)
+    if squares is None:
+        squares = queue.nothing(np.float32)
+    elif norm is None and finish != "residual":
+        raise ValueError('squares are taken by a norm and left by the finish "residual"')
+    else:
+        array("squares", squares, packing.squares_shape(groups, columns if norm else 16 * tiles), np.float32)
+    return (x, w, out, rows, 16 * tiles, columns, norm or 0.0, *extra, squares, query_heads, kv_heads)
 
 
-def _nothing(queue: Queue) -> Any:
-    if not hasattr(queue, "nothing"):
-        queue.nothing = queue.device.to_device(np.zeros(1, np.int32))  # type: ignore[attr-defined]
-    return queue.nothing  # type: ignore[attr-defined]
-
-
-def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
-    """The kernel in NumPy: float32 inside, rounded where the kernel rounds; writes `out` and the caches."""
+def twin(x, w, out, rows, *, finish, norm, heads, kind, squares=None) -> None:
+    """The kernel in NumPy: float32 inside, rounded where the kernel rounds; writes `out`, caches and squares."""
     given = numbers.decode(packing.rows_of(np.asarray(x), rows), kind)
     sums = given @ numbers.decode(unpacked_weights(w), kind).T
     if norm is not None:
@@ -174,7 +178,10 @@ def twin(x, w, out, rows, *, finish, norm, heads, kind) -> None:
         out[...] = numbers.encode(sums, kind)
     elif finish == "residual":
         before = numbers.decode(packing.rows_of(np.asarray(out), rows), kind)
-        packing.put_rows(out, numbers.encode(before + sums, kind))
+        after = numbers.encode(before + sums, kind)
+        packing.put_rows(out, after)
+        if squares is not None:
+            squares[:, :rows] = packing.squares_of(after, kind)
     elif finish == "silu":
         gate, up = (sums.reshape(rows, tiles, 2, 8)[:, :, i].reshape(rows, -1) for i in range(2))
         with np.errstate(over="ignore"):

@@ -33,18 +33,19 @@ def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> 
         multiplied = split_gemm if split_gemm.faster(queue, rows, finish) else skinny_gemm
         return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
-    table = llama.weights.arrays["embedding"]
-    launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]
+    table, sizes = llama.weights.arrays["embedding"], packing.squares_shape(groups, shape.hidden)
+    squares = llama.squares[: sizes[0] * sizes[1]].reshape(sizes)  # of x: who adds to it leaves them for the next norm
+    launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, squares=squares, kind=llama.kind)]
     for i in range(shape.layers):
         heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
         launches += [
-            multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
+            multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads, squares=squares),
             attend(i, q, attended, groups=groups, chained=True),
-            multiply(attended, f"layers.{i}.o", x, "residual"),
-            multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon),
-            multiply(inner, f"layers.{i}.down", x, "residual"),
+            multiply(attended, f"layers.{i}.o", x, "residual", squares=squares),
+            multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon, squares=squares),
+            multiply(inner, f"layers.{i}.down", x, "residual", squares=squares),
         ]
-    return [*launches, multiply(x, "head", logits, "rows", norm=shape.epsilon)], logits
+    return [*launches, multiply(x, "head", logits, "rows", norm=shape.epsilon, squares=squares)], logits
 
 
 def library(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.base.settings import whole
-from course.gpu.ops import append, numbers, rope
+from course.gpu.ops import append, numbers, rope, skinny_gemm
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.ops.mixed_attention import MixedAttention
 from course.gpu.ops.prefill_attention import PrefillAttention
@@ -68,6 +68,7 @@ class Llama:
             # tokens: what new memory holds there may be too large to multiply.
             for one in (self._room["attended"], *(() if before else (part[:1] for part in (*self.k, *self.v)))):
                 queue.write(one, np.zeros(one.shape, dtype))
+            self.squares = device.empty(skinny_gemm.MOST_ROWS * shape.hidden // 16, np.float32)
             rows = max(32, self.max_sequences)
             self._room |= {name: device.empty(rows * shape.hidden, dtype) for name in ("ends", "normed_ends")}
             self._room["logits"] = device.empty(rows * shape.vocabulary, dtype)
