@@ -30,7 +30,7 @@ def form(cluster: Any = None, split: bool = True, variant: Any = None) -> Iterat
     """Steps in another form: what `DecodeAttention.cluster` and `skinny_gemm.variant` say, and with split products."""
     own = DecodeAttention.cluster, split_gemm.faster, skinny_gemm.variant
     with (
-        patch.object(DecodeAttention, "cluster", (lambda *args: cluster) if cluster else own[0]),
+        patch.object(DecodeAttention, "cluster", (lambda *args: (*cluster, 1)) if cluster else own[0]),
         patch.object(split_gemm, "faster", own[1] if split else lambda *args: False),
         patch.object(skinny_gemm, "variant", variant or own[2]),
     ):

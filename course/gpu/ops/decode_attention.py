@@ -99,24 +99,25 @@ class DecodeAttention:
         room = (16 if self.scaled and self.tensor else 8 if self.scaled else 12) if few else 8
         return max(1, room // warps)
 
-    def cluster(self, lengths: Any, newest: int = 1) -> tuple[int, int]:
-        """(thread blocks of a cluster that should share each sequence, warps of each).
+    def cluster(self, lengths: Any, newest: int = 1) -> tuple[int, int, int]:
+        """(thread blocks of a cluster that should share each sequence, warps of each, such clusters a sequence).
 
-        (1, 0) where items that merge through memory are faster, or there are no clusters.
+        (1, 0, 1) where items that merge through memory are faster, or there are no clusters.
         """
         if not self.tensor or self.queue.merging_cluster == 1 or not 0 < len(lengths) <= MOST_IN_CLUSTERS:
-            return 1, 0
+            return 1, 0, 1
         blocks, warps = next((blocks, warps) for most, blocks, warps in CLUSTERED if len(lengths) <= most)
         if newest == 1 and len(lengths) == 4:
             blocks, warps = 8, 4
         longest = int(np.max(lengths))
         few = self.kv_heads * len(lengths) * blocks < 0.75 * self.queue.multiprocessors
         if longest > UNEQUAL * np.mean(lengths) or (few and longest > LONGEST_OF_FEW):
-            return 1, 0
+            return 1, 0, 1
         lines = newest * self.heads // self.kv_heads
         if self.shared_bytes(lines, warps, blocks) > MOST_SHARED:
             blocks, warps = 2 * blocks if blocks < 8 else blocks, 4
-        return blocks, warps
+        sharers = 2 if lines > 16 and len(lengths) == 1 and newest % 2 == 0 else 1  # two octets of lines each
+        return blocks, warps, sharers
 
     def shared_bytes(self, lines: int, warps: int, cluster: int) -> int:
         """What a block declares: room for eight lines of each warp, for all lines in a cluster, for many queries."""

@@ -49,7 +49,20 @@ def prepare(
     if queue.plain:
         return lambda: twin(qkv, q, k_cache, v_cache, table, positions, slots, kind, norm, scales)
     units = (heads + 2 * kv_heads) * (width // (2 * numbers.wide(kind)))
-    args = (qkv, q, k_cache, v_cache, table, positions, slots, heads, kv_heads, width, *of_rows, table if scales is None else scales)
+    args = (
+        qkv,
+        q,
+        k_cache,
+        v_cache,
+        table,
+        positions,
+        slots,
+        heads,
+        kv_heads,
+        width,
+        *of_rows,
+        table if scales is None else scales,
+    )
     grid = (tokens, -(-units // THREADS))
     macros = {"THREADS": THREADS} | ({"NORM": 1} if norm else {}) | ({} if scales is None else {"E4M3": 1})
     kernel = queue.kernel("rope_append", kind, **macros)

@@ -79,7 +79,9 @@ def prepare(
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
-    args = arguments(queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind, most=MOST_ROWS)
+    args = arguments(
+        queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind, most=MOST_ROWS
+    )
     if queue.plain:
         return lambda: twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind)
     pieces, groups, tiles = int(x.shape[0]), int(x.shape[1]), int(w.shape[0])

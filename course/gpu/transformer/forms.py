@@ -37,7 +37,9 @@ def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> 
     squares = llama.squares[: sizes[0] * sizes[1]].reshape(sizes)  # of x: who adds to it leaves them for the next norm
     launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, squares=squares, kind=llama.kind)]
     for i in range(shape.layers):
-        heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
+        heads = skinny_gemm.Heads(
+            llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"], llama.scales[i]
+        )
         launches += [
             multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads, squares=squares),
             attend(i, q, attended, groups=groups, chained=True),
@@ -76,7 +78,7 @@ def library(
             product.prepare(queue, multiplied, weights.layer(i, "qkv"), qkv, kind=kind),
             rope_append.prepare(
                 queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
-                there["positions"], there["slots"], norm=norm, **how,
+                there["positions"], there["slots"], norm=norm, scales=llama.scales[i], **how,
             ),
             attend(i, q, attended),
             product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),

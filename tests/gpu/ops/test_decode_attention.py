@@ -232,7 +232,8 @@ def test_few_sequences_are_shared_by_clusters_and_many_are_cut_into_items() -> N
     # Every form that is chosen has room for its sums: 8 new tokens of 4 heads are 32 lines.
     for many in range(1, 9):
         for newest in range(1, 9):
-            cluster, warps = attention.cluster([1_024] * many, newest)
-            assert attention.shared_bytes(4 * newest, warps, cluster) <= 48 * 1_024
+            cluster, warps, sharers = attention.cluster([1_024] * many, newest)
+            assert attention.shared_bytes(4 * newest // sharers, warps, cluster) <= 48 * 1_024
+            assert newest % sharers == 0
     # There are none without tensor cores.
-    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0)
+    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0, 1)
