@@ -27,8 +27,9 @@ def prepare(
     kind: str = "bf16",
     chained: bool = False,
 ) -> Launch:
-    """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width). norm: as in `silu.prepare`, of qkv.
-    scales: (2, KV heads) float32, of keys and of values, for caches of 8-bit numbers.
+    """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width).
+
+    norm: as in `silu.prepare`, of qkv. scales: (2, KV heads) float32, of keys and of values, for caches of 8-bit numbers.
 
     Raises ValueError for arrays that do not fit together.
     """

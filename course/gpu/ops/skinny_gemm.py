@@ -74,8 +74,8 @@ def prepare(
     norm: epsilon, if the rows of x count as normalised (RMSNorm without a weight). finish: "rows": out (rows, N);
     "residual": added to out, packed; "silu": silu(gate) * up into out, packed, N / 2 columns; "heads": RoPE, queries to
     out (rows, heads, width), keys and values to the caches. squares: of the rows of x, float32 in the shape of
-    `packing.squares_shape`, which the norm takes as they are; with "residual" those of out, which are written. depth, resident, tiles_a_block: see `variant`, which
-    chooses if nothing is said.
+    `packing.squares_shape`, which the norm takes as they are; with "residual" those of out, which are written. depth,
+    resident, tiles_a_block: see `variant`, which chooses if nothing is said.
 
     Raises ValueError for arrays that do not fit together, and for fp32, which cuBLAS serves.
     """
