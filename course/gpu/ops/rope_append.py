@@ -29,7 +29,8 @@ def prepare(
 ) -> Launch:
     """Arrays as in `rope.prepare` and `append.prepare`; q: (tokens, heads, width).
 
-    norm: as in `silu.prepare`, of qkv. scales: (2, KV heads) float32, of keys and of values, for caches of 8-bit numbers.
+    norm: as in `silu.prepare`, of qkv. scales: (2, KV heads) float32, of keys and of values, for a cache of 8-bit
+    numbers.
 
     Raises ValueError for arrays that do not fit together.
     """
