@@ -164,7 +164,6 @@ DEVICE bits32 to_e4m3(float x) {
 }
 DEVICE bits32 four_e4m3(const float* f, float scale) {  // in units of the scale
     bits32 word = 0;
-#pragma unroll
     for (int i = 0; i < 4; ++i) word |= to_e4m3(f[i] / scale) << 8 * i;
     return word;
 }
@@ -177,7 +176,6 @@ DEVICE bits32 four_e4m3(const float* f, float scale) {  // in units of the scale
 typedef unsigned char cached;
 DEVICE cached to_cached(float x, float scale) { return (cached)to_e4m3(x / scale); }
 DEVICE void store_cached(cached* to, const float* f, float scale) {  // WIDE numbers
-#pragma unroll
     for (int i = 0; i < WIDE / 4; ++i) ((bits32*)to)[i] = four_e4m3(f + 4 * i, scale);
 }
 #else
