@@ -109,6 +109,8 @@ class DecodeAttention:
         blocks, warps = next((blocks, warps) for most, blocks, warps in CLUSTERED if len(lengths) <= most)
         if newest == 1 and len(lengths) == 4:
             blocks, warps = 8, 4
+        if self.scaled and len(lengths) > 1:
+            return 1, 0, 1
         longest = int(np.max(lengths))
         few = self.kv_heads * len(lengths) * blocks < 0.75 * self.queue.multiprocessors
         if longest > UNEQUAL * np.mean(lengths) or (few and longest > LONGEST_OF_FEW):
@@ -116,8 +118,9 @@ class DecodeAttention:
         lines = newest * self.heads // self.kv_heads
         if self.shared_bytes(lines, warps, blocks) > MOST_SHARED:
             blocks, warps = 2 * blocks if blocks < 8 else blocks, 4
-        sharers = 2 if lines > 16 and len(lengths) == 1 and newest % 2 == 0 else 1  # two octets of lines each
-        return blocks, warps, sharers
+        # Where that leaves one octet of lines of two, or two of four.
+        shared = lines > 16 if len(lengths) == 1 else 8 < lines <= 16 and len(lengths) == 4
+        return blocks, warps, 2 if shared and newest % 2 == 0 else 1
 
     def shared_bytes(self, lines: int, warps: int, cluster: int) -> int:
         """What a block declares: room for eight lines of each warp, for all lines in a cluster, for many queries."""
@@ -135,9 +138,7 @@ class DecodeAttention:
         most = max(1, self.max_items // max(1, newest * len(lengths)))
         # Seconds a block of 16 tokens by warps when no other thread block competes for memory.
         latencies = {4: 0.52e-6, 8: 0.23e-6} if self.tensor else {4: 0.65e-6}
-        if (
-            self.tensor and self.scaled
-        ):  # measured are .27 and .15, with which some launches leave a part of the card idle
+        if self.tensor and self.scaled:  # a little more than the .27 and .15 measured, which leave a part idle at times
             latencies = {4: 0.30e-6, 8: 0.19e-6}
         lines = newest * self.heads // self.kv_heads
         if self.tensor and lines > 8:  # two and more octets of lines are more to compute

@@ -38,17 +38,16 @@ def groups_for(rows: int) -> int:
 
 
 def variant(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
-    """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H200.
-
-    Those of four groups were so on an H100 already.
-    """
+    """(loads a warp has under way, blocks a multiprocessor, tiles a block) that were fastest on an H200."""
     if finish == "heads":
         return (2, 3, 1) if groups > 2 else (2, 2, 1)
     if finish == "residual":
         if columns > 8_192:
             return (4, 1, 2) if groups in (2, 4) else (4, 2, 1)
         return (2, 2, 1) if groups == 4 else (4, 2, 1)
-    return (2, 2, 2) if groups == 3 else (2, 2, 1)
+    if finish == "silu" and groups < 3:
+        return 4, 2, 1
+    return (2, 3, 1) if groups == 3 else (2, 2, 1)
 
 
 def prepare(

@@ -34,7 +34,8 @@ def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> 
         return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
     table, sizes = llama.weights.arrays["embedding"], packing.squares_shape(groups, shape.hidden)
-    squares = llama.squares[: sizes[0] * sizes[1]].reshape(sizes)  # of x: who adds to it leaves them for the next norm
+    # Of x: who adds to it leaves them for the next norm. One group's are computed on the way, which costs less.
+    squares = llama.squares[: sizes[0] * sizes[1]].reshape(sizes) if groups > 1 else None
     launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, squares=squares, kind=llama.kind)]
     for i in range(shape.layers):
         heads = skinny_gemm.Heads(
