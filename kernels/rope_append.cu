@@ -2,7 +2,7 @@
 //
 // qkv: [tokens][heads + 2 KV heads][width] -> q: [tokens][heads][width], k_cache and v_cache: [blocks][KV heads][16]
 // [width]. turns, positions: as in rope.cu; slots: as in append.cu. Launch: tokens x ceil((heads + 2 KV heads) * width /
-// (2 * WIDE) / 128) blocks of 128 threads.
+// (2 * WIDE) / THREADS) blocks of THREADS threads.
 //
 // -DE4M3=1: the caches have 8-bit numbers in units of scales, [2][KV heads], of keys and of values.
 // -DNORM=1: qkv are sums over rows of x, [tokens][hidden], that count as normed without a weight; x is read before the
