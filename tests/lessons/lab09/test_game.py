@@ -7,7 +7,6 @@ import pytest
 from course.explore.board import Board, Refused, played
 from course.explore.scores import values
 from course.lessons.lab09 import game
-from course.lessons.lab09.lab import whom_to_send_away
 from tests.helpers.best_by_trying import best, fits
 
 
@@ -57,8 +56,3 @@ def test_who_sends_nobody_away_is_refused():
             ]
             board.play({"tokens": [[row, 1] for row in rows[:1]]})
     assert refused.value.rule == "blocks"
-
-
-def test_the_board_gives_nothing_away():
-    text = whom_to_send_away().text()
-    assert "8.75" not in text and "6.5" not in text and "answer of" not in text
