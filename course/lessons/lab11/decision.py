@@ -35,7 +35,9 @@ def one_size(answer: Any) -> dict[str, Any]:
         found = {as_number(part.strip(" []()")) for part in str(value).replace(",", " ").split()}
         lacks, new = sorted(set(SIZES) - found), [size for size in found if size not in SIZES]
         if lacks:
-            raise ValueError(f"the list lacks {', '.join(map(str, lacks))}: what runs in them now would be padded further")
+            raise ValueError(
+                f"the list lacks {', '.join(map(str, lacks))}: what runs in them now would be padded further"
+            )
         if len(new) != 1:
             raise ValueError(f"add one size to those of the log, not {len(new)}")
         answer = {flag: new[0]}

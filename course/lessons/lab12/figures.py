@@ -17,7 +17,11 @@ from course.lessons.lab12.who_waits import AFTER, Waits
 
 PROGRAM, EARLY, CARD = LANES = ("program", "begun early", "card")
 SLICES, STEPS = 8, 6
-KEY = (("continuous", "starts kernels"), ("decode", "kernels compute"), ("waiting", "begun, waiting for the one before"))
+KEY = (
+    ("continuous", "starts kernels"),
+    ("decode", "kernels compute"),
+    ("waiting", "begun, waiting for the one before"),
+)
 KEY_TWO = (("waiting", "plans, sends, takes tokens"), ("continuous", "starts kernels"), ("decode", "kernels compute"))
 
 
