@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course.lessons.lab06 import agents, by_hand, decision, one_launch, sketch, tasks, two_orders
+from course.lessons.lab06 import agents, by_hand, decision, deeper, one_launch, sketch, tasks, two_orders
 from course.lessons.lab06.on_device import ATTENTION, PRODUCT
 from course.lessons.lab06.two_orders import ANSWER, BUDGET, FIRST, MIXED, PROMPT, RATE, SLOTS, served
 from course.models import engine_defaults
@@ -41,7 +41,7 @@ def in_progress(found: two_orders.Served) -> float:
 
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
-    return _story() | _explain() | _exercises() | _ticket_and_quiz()
+    return _story() | _explain() | _exercises() | _ticket_and_quiz() | deeper.facts()
 
 
 def _story() -> dict[str, Any]:
@@ -176,5 +176,6 @@ def claims() -> dict[str, bool]:
             one_launch.gain(card.at(decodes, chunk), what) > 1
             for decodes in (16, 32, 64, 128) for chunk in (64, 128, 256, 512) for what in (PRODUCT, ATTENTION)
         ),
+        **deeper.claims(),
         "the promise about gaps is broken today": "far too long" in decision.kept({decision.CHUNK: decision.NOW}),
     }  # fmt: skip

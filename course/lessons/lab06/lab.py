@@ -12,12 +12,27 @@ from course.explore.board import played
 from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.words import seconds
-from course.lessons.lab06 import agents, by_hand, decision, figures, fill, game, one_launch, tasks, two_orders
+from course.lessons.lab06 import (
+    agents,
+    by_hand,
+    decision,
+    figures,
+    figures_deeper,
+    fill,
+    game,
+    one_launch,
+    over_time,
+    tasks,
+    two_orders,
+)
+from course.lessons.lab06.draws import slots_taken, told_apart
+from course.lessons.lab06.give_way import answers_give_way, every_kth_step, long_prompts_yield
 from course.lessons.lab06.two_orders import BADGE, BUDGET, FIRST, MIXED, ORDERS, RATE, RULES, SLOTS, STEP
 
 __all__ = [
-    "a_share_for_prompts", "at_work", "engine_log", "four_by_hand", "one_launch_or_two", "service_now", "ticket_graphs",
-    "who_goes_first", "whose_turn",
+    "a_share_for_prompts", "answers_give_way", "at_work", "engine_log", "every_kth_step", "four_by_hand",
+    "long_prompts_yield", "one_launch_or_two", "service_now", "slots_taken", "ticket_graphs", "told_apart",
+    "what_steps_hold", "who_goes_first", "whose_turn",
 ]  # fmt: skip
 
 SEATS = [("64", tasks.FEW), ("256", SLOTS), ("1,024", 1_024)]
@@ -80,6 +95,23 @@ def _words(rule: str) -> str:
     if rule == MIXED:
         return "all that decodes leave (mixed)"
     return f"{rule} of the budget" if rule in two_orders.SHARES else rule
+
+
+def what_steps_hold() -> Explorer:
+    """What the steps of a run held, second by second."""
+    return Explorer(
+        over_time.what_steps_held,
+        controls=[
+            Choice("order", "Order", list(ORDERS), MIXED),
+            Slider("max_num_batched_tokens", "Token budget", 512, BUDGET, 2, BUDGET, "tokens", log=True),
+            Slider("rate", "Arrival rate", 8, 18, 1, RATE, unit="requests/s"),
+        ],
+        figure=figures_deeper.over_time,
+        summary=over_time.rows,
+        title="What the steps hold",
+        badge=BADGE,
+        beside=True,
+    )
 
 
 def one_launch_or_two() -> Explorer:

@@ -2,12 +2,12 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab06", "tests/lessons/test_every_lab.py")
-EXPLORERS = ("tests/lessons/test_every_explorer.py",)
+EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab06",)
 ASKS, FACTS = "course/lessons/lab06/asks.yaml", "course/lessons/lab06/facts.py"
 ORDERS, TASKS = "course/lessons/lab06/two_orders.py", "course/lessons/lab06/tasks.py"
 AGENTS, HAND = "course/lessons/lab06/agents.py", "course/lessons/lab06/by_hand.py"
 DECISION, FILL = "course/lessons/lab06/decision.py", "course/lessons/lab06/fill.py"
+DEEP = "course/lessons/lab06"
 GAME, SKETCH = "course/lessons/lab06/game.py", "course/lessons/lab06/sketch.py"
 
 MUTANTS = (
@@ -43,6 +43,15 @@ MUTANTS = (
     Mutant(FILL, "            room -= tokens[request]\n    return tokens\n\n\ndef whole_budget",
            "    return tokens\n\n\ndef whole_budget", TERM),
     Mutant(GAME, "0.020 + 0.001 * step.prefill_tokens", "0.020 + 0.002 * step.prefill_tokens", CONSTANT),
+    Mutant(f"{DEEP}/over_time.py", "np.where(steps.prefill_tokens == 0, 2,", "np.where(steps.decodes > 0, 2,", TERM),
+    Mutant(f"{DEEP}/over_time.py", "self.found.run.steps.start.astype(int)", "self.found.run.steps.end.astype(int)",
+           BOUNDARY),
+    Mutant(f"{DEEP}/draws.py", "stdtrit(n - 1, (1 + CONFIDENCE) / 2)", "stdtrit(n - 1, CONFIDENCE)", TERM),
+    Mutant(f"{DEEP}/draws.py", "self.mixed.var(ddof=1) + self.first.var(ddof=1)", "self.mixed.var(ddof=1)", TERM),
+    Mutant(f"{DEEP}/draws.py", "(one.run.response - one.run.admitted).mean()", "one.run.e2e.mean()", TERM),
+    Mutant(f"{DEEP}/give_way.py", "PrefillEvery(SLOTS, BUDGET, k)", "PrefillEvery(SLOTS, BUDGET, k + 1)", CONSTANT),
+    Mutant(f"{DEEP}/give_way.py", "LongPromptsYield(SLOTS, SMALL, depth=DEPTH)", "Continuous(SLOTS, SMALL)", KEY),
+    Mutant(f"{DEEP}/give_way.py", "policies.ShortestRemaining(FEW", "policies.ShortestRemaining(SLOTS", CONSTANT),
     Mutant(SKETCH, "served(two_orders.FIRST, budget).gap", "served(two_orders.MIXED, budget).gap", KEY,
            ("tests/lessons/test_misconceptions.py",)),
 )  # fmt: skip
