@@ -10,11 +10,19 @@ from course.exercises import Lab
 from course.exercises.progress import Progress
 from course.gpu.ops.queue import Queue
 from course.gpu.plain import PlainDevice
-<<<<<<< HEAD
-from course.lessons.lab12 import by_hand, capture, decision, facts, figures, lab, one_step, python_part, sketch, ticket
-=======
-from course.lessons.lab12 import by_hand, capture, decision, figures, lab, one_step, python_part, sketch, tasks, ticket
->>>>>>> main
+from course.lessons.lab12 import (
+    by_hand,
+    capture,
+    decision,
+    facts,
+    figures,
+    lab,
+    one_step,
+    python_part,
+    sketch,
+    tasks,
+    ticket,
+)  # fmt: skip
 from course.lessons.lab12 import who_waits as who
 from course.lessons.lab12.on_device import DEPENDENT, FORMS, GRAPH, LAUNCHES, PERSISTENT, Toy, spent
 from course.lessons.lab12.recorded import recording
