@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from course.lessons.lab09 import attention, decision, figures, pool, tasks
+from course.lessons.lab09 import attention, decision, deeper, figures, pool, tasks
 from course.lessons.lab09.pool import BLOCK, SPEC, STEP, TOKENS
 from course.lessons.lab09.victims import frees_most
 from course.models import model
@@ -114,6 +114,7 @@ def facts() -> dict[str, Any]:
         "last_more": start.tokens_per_second / tuesday.tokens_per_second - 1,
         "victim_mb": VICTIM_TOKENS * a_token / 1e6, "victim_half": VICTIM_TOKENS * a_token / 2e6,
         "victim_layer": VICTIM_TOKENS * a_token / SPEC.num_layers / 1e6, "large_empty": large.empty,
+        **deeper.facts(),
     }  # fmt: skip
 
 
@@ -184,5 +185,6 @@ def claims() -> dict[str, bool]:
         "72 slots keep the twin's promise, and 80 do not": (
             decision.worst(decision.MAX_NUM_SEQS, 72)[0] <= PROMISE_TWIN < decision.worst(decision.MAX_NUM_SEQS, 80)[0]
         ),
+        **deeper.claims(),
         "between the two bandwidths": tasks.break_even() > break_even(SPEC.kv_bytes_per_token, prefill_alone()),
     }
