@@ -1,7 +1,8 @@
 """A run as a timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing read.
 
-The format: "Trace Event Format", a document of the Chromium project. Times are microseconds there, and whole ones here:
-viewers count in nanoseconds and cut off the rest, so that spans with fractions overlap by one, and one of the two is lost.
+The format: "Trace Event Format", a document of the Chromium project. Times are microseconds there. Perfetto takes
+the tracks 0 of all processes for one, and draws a track with the number of its process above the others. So tracks count
+from 1, and processes from above all tracks.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def trace_events(runs: Mapping[str, Run]) -> dict[str, Any]:
     preempted. What is computed again is part of prompt or answer. Whoever went without an answer has its outcome at the
     end.
     """
-    events: list[Event] = []
-    for place, (name, run) in enumerate(runs.items()):
-        engine, requests = 2 * place + 1, 2 * place + 2
+    events, requests = list[Event](), max((len(run) for run in runs.values()), default=0)
+    for name, run in runs.items():
+        engine, requests = requests + 1, requests + 2
         events += _names(engine, f"{name}: engine", {1: "steps"})
         events += _steps(run, engine)
         events += _names(requests, f"{name}: requests", {row + 1: f"request {row}" for row in range(len(run))})
@@ -46,13 +47,13 @@ def _names(process: int, name: str, tracks: Mapping[int, str]) -> list[Event]:
     ]
 
 
-def _micros(seconds: float) -> int:
-    return round(1e6 * seconds)
+def _micros(seconds: float) -> float:
+    return round(1e6 * seconds, 3)
 
 
 def _span(name: str, process: int, track: int, begin: float, end: float, **args: Any) -> Event:
     at = _micros(begin)
-    where = {"ph": "X", "pid": process, "tid": track, "ts": at, "dur": _micros(end) - at}
+    where = {"ph": "X", "pid": process, "tid": track, "ts": at, "dur": round(_micros(end) - at, 3)}
     return {"name": name, **where, "args": args}
 
 
@@ -83,7 +84,9 @@ def _requests(run: Run, process: int) -> list[Event]:
             events.append(_span("waiting", process, row + 1, waits_since, begin))
             middle = min(max(begin, first_token), end) if first_token == first_token else end
             if middle > begin:
-                events.append(_span("prompt", process, row + 1, begin, middle, tokens=int(run.workload.prompt_tokens[row])))
+                events.append(
+                    _span("prompt", process, row + 1, begin, middle, tokens=int(run.workload.prompt_tokens[row]))
+                )
             if end > middle:
                 events.append(_span("answer", process, row + 1, middle, end, tokens=tokens[row]))
             waits_since = end

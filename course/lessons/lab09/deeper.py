@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ CHATS, DOCUMENTS = "the lab's questions", "prompts of 6,000"
 BEST, CALM = 0.05, 0.3  # watermarks
 
 
-def _between(values: list[float], form: str) -> str:
+def _between(values: Sequence[float], form: str) -> str:
     low, high = (format(value, form) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 

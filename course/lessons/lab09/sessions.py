@@ -83,11 +83,12 @@ def held_by_class(seed: int = 0) -> dict[str, np.ndarray]:
     """The share of the pool that each class holds, at PARTS moments until the last arrival."""
     run = one_pool(seed)
     moments = np.linspace(0, float(run.arrival.max()), PARTS + 1)[1:]
-    held = {str(kind): np.zeros(PARTS) for kind in np.unique(run.workload.class_)}
+    classes = np.asarray(run.workload.class_)
+    held = {str(kind): np.zeros(PARTS) for kind in np.unique(classes)}
     for row in range(len(run)):
         runs = (moments >= run.admitted[row]) & (moments < run.response[row])
         said = np.searchsorted(run.token_times(row), moments[runs], side="right")
-        held[str(run.workload.class_[row])][runs] += (run.workload.prompt_tokens[row] + said) / TOKENS
+        held[str(classes[row])][runs] += (run.workload.prompt_tokens[row] + said) / TOKENS
     return held
 
 
