@@ -19,8 +19,8 @@ lab.earlier()
 # not report it?**
 #
 # - A **client** sends the requests of a test.
-# - **In flight** are requests sent and not answered: at most 16 with `--max-concurrency 16`. The engine has 256 slots
-#   ({{engine}}'s default here: {{default_slots:,}}); this load never takes all.
+# - **In flight** are requests sent and not answered (`--max-concurrency 16`). The engine has 256 slots
+#   ({{engine}}'s default here: {{default_slots:,}}), never all taken.
 
 # %%
 lab16.report_and_users()
@@ -37,7 +37,7 @@ lab.predict("weights")
 # %% [markdown]
 # ## Explore
 #
-# 2,000 requests, with the document in the middle. "Written down" is TTFT from sending. "No limit" is what users feel.
+# 2,000 requests, the document in the middle. "Written down" is TTFT from sending. "No limit" is what users feel.
 
 # %%
 lab16.one_test_two_clocks()
@@ -50,7 +50,7 @@ lab16.one_test_two_clocks()
 lab16.one_run_many_tools()
 
 # %% [markdown]
-# A file that vLLM's benchmark wrote. In {{file_pieces}} of {{file_answers}} answers two tokens came in one piece:
+# vLLM's benchmark wrote this. In {{file_pieces}} of {{file_answers}} answers two tokens came in one piece:
 
 # %%
 lab16.vllms_own_file()
@@ -58,8 +58,8 @@ lab16.vllms_own_file()
 # %% [markdown]
 # ## Measure
 #
-# With each move, a small language model answers 30 questions on your CPU, 20 a second, with one stall. Beside it:
-# simulated on recorded steps of a larger model. Compare the clocks.
+# A small language model answers 30 questions on your CPU, 20 a second, with one stall. Beside it:
+# simulated on recorded steps of a larger model.
 
 # %%
 lab16.a_client_that_waits()
@@ -69,7 +69,7 @@ lab16.a_client_that_waits()
 #
 # ## Explain
 #
-# A client keeps one request in flight and plans one a second. An answer is one token and takes 0.5 s, the second 2.5 s.
+# A client keeps one request in flight and plans one a second. Answers of one token take 0.5 s, the second 2.5 s.
 
 # %%
 lab16.a_client_by_hand()
@@ -80,11 +80,9 @@ lab16.a_client_by_hand()
 #
 # $$\text{TTFT}_{\text{plan}} = (\text{sent} - \text{planned}) + \text{TTFT}_{\text{written}}$$
 #
-# In the question, {{due:.0f}} requests were due during the stall, at most 16 in flight. The p99 of 2,000 leaves out the
-# slowest {{slowest:.0f}}, so it cannot show one such stall.
+# The p99 of 2,000 leaves out the slowest {{slowest:.0f}}: with 16 in flight, it cannot show one such stall.
 #
 # If the limit is always reached, a request is sent only when another is answered: a **closed loop**. By Little's law,
-# whatever was asked for,
 #
 # $$\text{rate} = C / \text{E2E}$$
 #
@@ -97,7 +95,7 @@ lab16.a_client_by_hand()
 # | E2E | mean, from sending | s | {{e2e_s:.3f}} | {{e2e_s:.3f}} |
 # | rate | sent, of {{asked}} asked for | requests/s | {{formula_rate:.1f}} | {{sent_rate:.1f}} |
 #
-# In an **open loop**, as with users, each is sent as planned.
+# Users are an **open loop**: each is sent as planned.
 #
 # **Requests or gaps.** One answer has {{few_gaps}} gaps of {{few_ms}} ms, another {{more_gaps}} of {{more_ms}} ms. The mean TPOT counts answers:
 # ({{few_ms}} + {{more_ms}}) / {{two}} = {{by_answers_ms:g}} ms. The mean ITL counts gaps: ({{few_gaps}} x {{few_ms}} + {{more_gaps}} x {{more_ms}}) / {{all_gaps}} = {{by_gaps_ms:g}} ms.
@@ -136,7 +134,7 @@ lab.check("ours", answer)
 
 # %% [markdown]
 # **3.** Write the correction for one request in flight. `planned` has the planned moments, `seconds` what was written
-# down. Return a list: each request's seconds from plan to answer.
+# down. Return a list: seconds from plan to answer.
 
 
 # %%
@@ -167,7 +165,7 @@ lab.ticket()
 #
 # 1. Count from the plan.
 # 2. A limit that is always reached makes a closed loop: the engine sets the rate.
-# 3. Compare under one definition: over answers or gaps, by token or piece, with TTFT or without.
+# 3. Compare under one definition: over answers or gaps, by token or piece.
 
 # %%
 lab.recap("stall")

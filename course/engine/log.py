@@ -46,6 +46,8 @@ class Log:
     blocks: (m,) KV blocks held in each step, if the pool counted them; else they follow from the other rows.
     shared: (m,) blocks that requests would hold besides if each had its own; None where none are shared.
     lookups: (request, tokens known, tokens of these in the cache) of each admission, in order; of a prefix cache only.
+    evicted: blocks of a prefix cache whose text others may have known, taken for something else; None of others.
+    debt: (m,) free blocks outside the largest hole; of contiguous pieces only.
     budgets: (step, tokens): the token budget from this step on.
     retries: how often a request was told to come again, by row, if it was.
     left: of each request that went without its whole answer, by row: why, when [s], before which step, and how many
@@ -68,6 +70,8 @@ class Log:
     blocks: np.ndarray | None = None
     shared: np.ndarray | None = None
     lookups: np.ndarray | None = None
+    evicted: int | None = None
+    debt: np.ndarray | None = None
     budgets: tuple[tuple[int, float], ...] = ()
     left: Mapping[int, Left] = field(default_factory=dict)
     retries: Mapping[int, int] = field(default_factory=dict)
@@ -178,6 +182,8 @@ class Notes:
             blocks=None if pool.column is None else np.array(pool.column, dtype=np.int64),
             shared=None if pool.shared is None else np.array(pool.shared, dtype=np.int64),
             lookups=None if pool.lookups is None else _rows(pool.lookups, 3).copy(),
+            evicted=pool.evicted,
+            debt=None if pool.debt is None else np.array(pool.debt, dtype=np.int64),
             budgets=tuple(self.budgets),
             left=dict(self.left),
             retries=dict(self.retries),

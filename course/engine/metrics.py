@@ -176,7 +176,8 @@ def summary(
 
     With a prefix cache also prefix_cache_hits: of the prefix_cache_queries tokens known of requests that got a slot,
     those found in the cache. Their share is prefix_hit_rate; prefix_hit_rate_first counts each request's first slot
-    only. Tokens computed are those needed + recomputed_tokens - prefix_cache_hits - elsewhere_tokens + padding_tokens +
+    only. prefix_evicted_blocks: blocks that others could have found, and which were taken for something else. Tokens
+    computed are those needed + recomputed_tokens - prefix_cache_hits - elsewhere_tokens + padding_tokens +
     rejected drafts, which are drafted_tokens - accepted_tokens, + abandoned_tokens. (An accepted draft beyond the end
     of an answer is rejected here.)
 
@@ -257,6 +258,7 @@ def _hits(run: Run) -> dict[str, float]:
     return {
         "prefix_cache_queries": int(known.sum()),
         "prefix_cache_hits": int(found.sum()),
+        "prefix_evicted_blocks": run.log.evicted or 0,
         "prefix_hit_rate": float(found.sum() / known.sum()) if len(known) else float("nan"),
         "prefix_hit_rate_first": float(found[first].sum() / known[first].sum()) if len(known) else float("nan"),
     }

@@ -4,7 +4,7 @@
     from course.engine.speculative import Speculative
 
     load = Workload.poisson(rate=4, num_requests=200, prompt_tokens=512, output_tokens=256, seed=0)
-    executor = Speculative(steptime.recorded("h200-llama3-8b-flash"), steptime.recorded("h200-llama3-1b"), accept=0.7)
+    executor = Speculative(steptime.recorded("h200-llama3-8b-verify"), steptime.recorded("h200-llama3-1b"), accept=0.7)
     run = serve(load, policies.Drafting(policies.Continuous(256, 8192), 4), executor, KVCache(20_000))
     run.summary()["accepted_tokens"], run.step_time.accepted_at
 

@@ -121,6 +121,16 @@ class Steps:
         return held.one_by_one(many, chunks, log.decodes, log.more, log.stays, computed, self._cache.block_size)
 
     @cached_property
+    def free(self) -> np.ndarray:
+        """KV blocks that nobody held, infinite without a cache."""
+        return (np.inf if self._cache is None else self._cache.num_blocks) - self.blocks
+
+    @cached_property
+    def compaction_debt(self) -> np.ndarray:
+        """Free KV blocks outside the largest hole between contiguous pieces; 0 in pages, of which any serves."""
+        return np.zeros(len(self), dtype=np.int64) if self._log.debt is None else self._log.debt
+
+    @cached_property
     def shared(self) -> np.ndarray:
         """KV blocks that sequences would hold besides if each had its own; 0 where no prefixes are shared."""
         return np.zeros(len(self), dtype=np.int64) if self._log.shared is None else self._log.shared

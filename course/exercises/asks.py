@@ -176,11 +176,11 @@ class _Reader:
         )  # fmt: skip
 
     def drawing(self, id: str, node: Node) -> Drawing:
-        parts = node.fields("beliefs", needs=("draw", "sketch", "why"))
+        parts = node.fields("beliefs", "after", needs=("draw", "sketch", "why"))
         answers = {name: self.text(said) for name, said in _entries(parts.get("beliefs")).items()}
         return self.make(
             node, Drawing, id=id, question=self.text(parts["draw"]), sketch=self.name(parts["sketch"]), answers=answers,
-            why=self.text(parts["why"]),
+            why=self.text(parts["why"]), after=self.text(parts.get("after")),
         )  # fmt: skip
 
     def questions(self, node: Node | None) -> list[Question]:

@@ -14,7 +14,7 @@ class Drawing:
 
     id: the name used in `lab.predict(id)` and `lab.recap(id)`. question: what is drawn. sketch: its axes, the true
     curve and the beliefs that a drawing may show. answers: what is said to each belief, by its id. why: one or two
-    sentences for every drawing.
+    sentences for every drawing. after: the prediction whose answer can be read from the curve; it is committed first.
 
     Raises ValueError: a belief without an answer, or an answer without a belief.
     """
@@ -24,6 +24,7 @@ class Drawing:
     sketch: Sketch
     answers: Mapping[str, str]
     why: str
+    after: str = ""
 
     def __post_init__(self) -> None:
         if set(self.answers) != set(self.sketch.beliefs):

@@ -41,24 +41,35 @@ def keep(drawing: Drawing, progress: Progress, number: str, drawn: tuple[float, 
     progress.change(number, "predictions", drawing.id, edit)
 
 
+def too_early(drawing: Drawing, progress: Progress, number: str) -> str:
+    """Why it cannot be committed yet; "" if it can, or was."""
+    entries = progress.lab(number)["predictions"]
+    if not drawing.after or entries.get(drawing.after) or stored(drawing, progress, number):
+        return ""
+    return "Commit the prediction above first: this curve shows its answer."
+
+
 def ask(drawing: Drawing, progress: Progress, number: str) -> SketchForm:
     """The form in which it is drawn."""
-    return SketchForm(
-        drawing.sketch,
-        drawing.question,
-        stored(drawing, progress, number),
-        lambda drawn: keep(drawing, progress, number, drawn),
-        f'lab.predict("{drawing.id}", [...])',
-    )
+
+    def commit(drawn: tuple[float, ...]) -> None:
+        if early := too_early(drawing, progress, number):
+            raise ValueError(early.rstrip("."))
+        keep(drawing, progress, number, drawn)
+
+    before, call = stored(drawing, progress, number), f'lab.predict("{drawing.id}", [...])'
+    return SketchForm(drawing.sketch, drawing.question, before, commit, call)
 
 
 def from_python(drawing: Drawing, progress: Progress, number: str, values: Any) -> Card:
     """Commit a drawing that was given as a list of values."""
     head = f"Draw: {drawing.question}"
+    if early := too_early(drawing, progress, number):
+        return Card(head, [early])
     try:
         said = ask(drawing, progress, number).commit(list(values) if isinstance(values, tuple | list) else values)
     except ValueError as error:
-        return Card(head, [f"{str(error)[0].upper()}{str(error)[1:]}, for {_columns(drawing)}."])
+        return Card(head, [f"{error}, for {_columns(drawing)}."])
     return Card(head, [said], kept="Your drawing is stored.")
 
 

@@ -267,6 +267,10 @@ class LabSpec:
             twice = sorted({name for name in ids if ids.count(name) > 1})
             if twice:
                 raise ValueError(f"lab {self.number}: two {part} are called {twice[0]!r}: give each its own id")
+        for place, one in enumerate(self.predictions):
+            before, after = [asked.id for asked in self.predictions[:place]], getattr(one, "after", "")
+            if after and after not in before:
+                raise ValueError(f"lab {self.number}: {one.id!r} is after {after!r}, which is no prediction before it")
         for question in self.earlier:
             if not question.lab or question.lab == self.number:
                 raise ValueError(f"lab {self.number}, question {question.id!r}: say which earlier lab it is from")

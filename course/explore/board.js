@@ -34,8 +34,11 @@ async function render({ model, el }) {
   const legend = make("div", "course-board-key");
   const said = make("div", "course-board-said");
   said.setAttribute("role", "status");
+  const spoken = make("div", "course-spoken"); // what keys do before a step is taken
+  spoken.setAttribute("aria-live", "polite");
   const table = make("table");
-  root.append(goal, bar, line, lanes, legend, said, table);
+  table.setAttribute("aria-label", "Scores");
+  root.append(goal, bar, line, lanes, legend, said, spoken, table);
 
   let board = state.get("board");
   let draft = { tokens: new Map(), preempt: new Set() };
@@ -81,6 +84,10 @@ async function render({ model, el }) {
       said.textContent = "Changed: take the step.";
       said.classList.remove("course-broken");
     }
+    const [laid, kept] = one.waits ? ["joins in this step", "stays in line"] : ["is sent away in this step", "keeps its slot"];
+    const left = free() - joining().length;
+    const room = left < 0 ? `${-left} more than there are slots` : `${left} slot${left === 1 ? "" : "s"} left`;
+    spoken.textContent = `Request ${row + 1} ${(one.waits ? draft.tokens : draft.preempt).has(row) ? laid : kept}, ${room}.`;
     paint();
   }
   function send(what) {
@@ -207,9 +214,10 @@ async function render({ model, el }) {
     }
     heads.replaceChildren(...boxes);
     if (focused === undefined) return;
-    const again = heads.querySelector(`[data-of="${focused}"]`) ?? root;
-    again.focus();
-    again.select?.(); // what is typed next takes the place of the number
+    const again = heads.querySelector(`[data-of="${focused}"]`);
+    // Where there is nothing to choose, a digit is a request again, and no number of tokens.
+    (again?.max === "1" ? root : (again ?? root)).focus();
+    again?.select?.(); // what is typed next takes the place of the number
   }
 
   function meter(box, text, share, over) {
@@ -246,7 +254,8 @@ async function render({ model, el }) {
     const ms = board.unit === "ms";
     const at = (seconds) => (seconds / board.horizon) * (width - 8);
     const frames = shown ? other().frames.slice(0, upTo) : board.frames;
-    const space = { slots: board.slots, at, time, horizon: board.horizon, ms };
+    const name = (row) => `${row + 1}${request(row)?.tenant ?? ""}`; // whose it is stands in the picture, too
+    const space = { slots: board.slots, at, time, horizon: board.horizon, ms, name };
     drawSteps(picture, frames, space);
     drawAxis(picture, space);
     const x = at(frames.at(-1)?.[1] ?? 0);
@@ -268,6 +277,8 @@ async function render({ model, el }) {
       const entry = make("span", "course-lights");
       entry.dataset.lights = name;
       entry.tabIndex = 0;
+      entry.setAttribute("role", "img");
+      entry.setAttribute("aria-label", text);
       entry.append(make("i", `course-key-${name}`), text);
       return entry;
     }));
@@ -299,7 +310,8 @@ async function render({ model, el }) {
   function paintTable() {
     const focused = document.activeElement?.dataset?.who;
     table.replaceChildren();
-    if (board.rows.length < 2) return;
+    table.hidden = board.rows.length < 2;
+    if (table.hidden) return;
     const top = table.createTHead().insertRow();
     for (const head of ["", ...board.heads, ""]) top.append(make("th", "", head));
     const body = table.createTBody();
@@ -311,7 +323,10 @@ async function render({ model, el }) {
       const hold = make("button", "", "hold to see");
       hold.setAttribute("aria-label", `Hold to see the schedule of ${who}`);
       hold.dataset.who = `hold ${who}`;
-      const begin = () => look(who);
+      const begin = () => {
+        look(who);
+        spoken.textContent = picture.getAttribute("aria-label");
+      };
       const end = () => shown === who && look(board.own || null);
       hold.onpointerdown = (event) => {
         hold.setPointerCapture(event.pointerId); // until it is let go, wherever the hand moves
@@ -347,9 +362,11 @@ async function render({ model, el }) {
     if (!board.broken || before.moves !== board.moves) fresh();
     clearTimeout(timer);
     [shown, upTo] = [board.own || null, Infinity];
-    goal.replaceChildren(make("b", "", board.title + (board.title.endsWith("?") ? " " : ". ")), board.goal);
+    const title = board.title + (board.title.endsWith("?") ? " " : ". ");
+    goal.replaceChildren(make("b", "", title), board.goal);
     lanes.style.gridTemplateColumns = `${board.own ? 64 : by("preempt") ? 284 : by("tokens") ? 250 : 170}px minmax(0, 1fr)`;
-    root.setAttribute("aria-label", `${board.title}. ${board.own ? "N shows one step more, U one less." : "Keys: a number lays a request down, N takes the step, U takes it back."}`);
+    const hand = `Keys: a number lays a request down, N takes the step, U takes it back.${by("tokens") ? " The number again goes to its tokens, Escape leaves them." : ""}`;
+    root.setAttribute("aria-label", title + (board.own ? "N shows one step more, U one less." : hand));
     said.textContent = board.said;
     said.classList.toggle("course-broken", Boolean(board.broken) || Boolean(board.own && other().refused));
     paint();

@@ -60,8 +60,8 @@ class Score:
     text: str = "{:.1f}"
 
     def words(self, value: float) -> str:
-        """The number as the table shows it."""
-        return self.text.format(value)
+        """The number as the table shows it: sums of floats that are 107.5 in two orders are written alike."""
+        return self.text.format(float(f"{value:.12g}"))
 
     def said(self, value: float) -> str:
         """Name, number and unit as a sentence has them."""

@@ -14,7 +14,7 @@ function hatches(svg) {
 }
 
 // The steps so far. before: whose box stood there last, so that a request has its number once.
-function drawSteps(svg, frames, { slots, at, time }) {
+function drawSteps(svg, frames, { slots, at, time, name }) {
   const before = {};
   for (const [start, end, parts, queue] of frames) {
     const [x, width] = [at(start), Math.max(1, at(end) - at(start) - 1)];
@@ -38,7 +38,7 @@ function drawSteps(svg, frames, { slots, at, time }) {
       draw("title", {}, group, `request ${row + 1}: ${SAYS[kind]}${tokens > 1 ? `, ${tokens} tokens` : ""}, ${time(start)} to ${time(end)}`);
       const ink = { decode: "course-on-dark", prefill: "course-on-light" }[kind] ?? "";
       const middle = { x: x + width / 2, "text-anchor": "middle", class: ink };
-      if (before[lane] !== row && width > 9) draw("text", { ...middle, y: box.y + 15 }, group, String(row + 1));
+      if (before[lane] !== row && width > 9) draw("text", { ...middle, y: box.y + 15 }, group, name(row));
       if (kind === "prefill" && tokens > 1 && width > 16) draw("text", { ...middle, y: box.y + 31, "font-size": 11 }, group, String(tokens));
       before[lane] = row;
     }
@@ -87,8 +87,9 @@ function inWords(whose, frames, slots) {
       if (runs.at(-1)?.[0] === what) runs.at(-1)[1] += 1;
       else runs.push([what, 1]);
     }
-    return `slot ${lane + 1}: ${runs.map(([what, steps]) => `${what} ${steps}`).join(", ") || "nothing yet"}`;
+    const told = runs.map(([what, steps]) => `${what} for ${steps} step${steps === 1 ? "" : "s"}`);
+    return `slot ${lane + 1}: ${told.join(", ") || "nothing yet"}`;
   });
-  return `${whose}, in steps. ${lanes.join(". ")}.`;
+  return `${whose}. ${lanes.join(". ")}.`;
 }
 

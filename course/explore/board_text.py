@@ -22,14 +22,14 @@ class Told(str):
 def card(game: Game, row: int) -> list[str]:
     """What a card says of a request besides its number."""
     ask, words = game.asks[row], []
+    if "tenant" in game.shows and ask.tenant:
+        words.append(f"of {ask.tenant}")
     if "prompt" in game.shows:
         words.append(f"prompt {ask.prompt}")
     if "guess" in game.shows and ask.guess is not None:
-        words.append(f"answer {ask.guess:g}")
+        words.append(f"answer of {ask.guess:g}")
     if "due" in game.shows and ask.due is not None:
         words.append(f"due at {game.time(ask.arrival + ask.due).partition(' ')[0]}")
-    if "tenant" in game.shows and ask.tenant:
-        words.append(f"of {ask.tenant}")
     return words
 
 

@@ -236,6 +236,7 @@ class Match:
         board, request = self.board, self.board.requests[row]
         return {
             "row": row, "waits": row in board.waiting, "card": board_text.card(self.game, row),
+            "tenant": self.game.asks[row].tenant if "tenant" in self.game.shows else "",
             "since": self.game.asks[row].arrival, "emitted": len(board.emitted_at[row]),
             "remaining": request.remaining if row not in board.answered else 0,
             "blocks": request.blocks if row in board.lanes else 0, "answered": row in board.answered,

@@ -39,7 +39,7 @@ class SketchForm:
     """A sketch to be shown. End a cell with one.
 
     question: what is asked. drawings: the first and the last one before now, if any. commit: keeps a drawing. call: how
-    to draw from Python.
+    to draw from Python. `commit` raises ValueError for a drawing that it does not take.
 
     What is said to a drawing is where it is off most. Why the curve is as it is, the lab shows, and says at its end.
     """
@@ -73,7 +73,7 @@ class SketchForm:
         """Keep a drawing, and return what is said to it. Raises ValueError for what is none."""
         drawn = self.sketch.cleaned(raw)
         if drawn is None:
-            raise ValueError(f"draw one number in each of {len(self.sketch.columns)} columns")
+            raise ValueError(f"Draw one number in each of {len(self.sketch.columns)} columns")
         self._commit(drawn)
         self.drawings = [*self.drawings[:1], drawn]
         return self.sketch.judge(drawn).sentence

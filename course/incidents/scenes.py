@@ -22,7 +22,7 @@ from course.steptime.host import with_host
 from course.workload import Workload, lengths
 
 STEP = recorded("h100-llama3-8b")
-VERIFY = verify("h200-llama3-8b-flash")
+VERIFY = verify()
 SLOTS, BUDGET, SECONDS = 256, 2_048, 120.0
 POOL = KVCache(27_000)  # 8B in 16 bits on 80 GB
 HOST = 6e-3  # seconds of the host in each step without graphs and overlap: of the order that --enforce-eager adds
@@ -92,7 +92,7 @@ def outside(repaired: bool, seed: int) -> Seen:
 
 def speculation(repaired: bool, seed: int) -> Seen:
     """Noon with four drafts for everybody; repaired: none."""
-    load = poisson(75.0, 300, 100, seed).head(3_400)
+    load = poisson(82.0, 300, 100, seed).head(4_000)
     cache = KVCache(60_000)
     if repaired:
         return Seen(serve(load, Continuous(SLOTS, 8_192), VERIFY.recording, cache))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.look import checks, limits, reading
+from course.look import checks, limits, reading, told
 from course.look.checks import Check
 from course.look.limits import Named
 from course.look.reading import Paste
@@ -36,14 +36,19 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     paste = reading.read(text, gpu)
     found = reports(Path("paste"), reading.ESCAPES.sub("", text))
     results = [run for _, run in found]
+    if not paste.rows and not results:
+        told.read(paste, text)
+    named = limits.at_the_start(paste)
+    several, unknown = limits.running(paste)
+    named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
+    if not (named or paste.rows or results):
+        told.words(paste, text)
+        named = limits.at_the_start(paste)
     if not (paste.read or paste.unqueued or paste.notes or results):
         raise ValueError(
             "no line is known here; paste what vLLM, SGLang or TensorRT-LLM prints at its start (memory, KV cache "
             "size), its periodic lines (Running, Waiting), or the result of a benchmark"
         )
-    named = limits.at_the_start(paste)
-    several, unknown = limits.running(paste)
-    named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
     made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(found)]
     missing = (*unknown, *_missing(paste, spec, named, results))
     notes = tuple(dict.fromkeys((*paste.notes, *(note for run in results for note in run.notes))))

@@ -193,4 +193,9 @@ def of_results(reports: Sequence[tuple[dict[str, Any], Result]]) -> list[Check]:
             if all(isinstance(one, int | float) and isfinite(one) for one in needed) and doc["duration"] > 0.01:
                 rate = Number.exact(sum(float(part or 0) for part in parts)) / Number.of(f"{doc['duration']:.2f}")
                 made.append(_check(name, Number.of(f"{doc[key]:.2f}"), rate, "", "count / duration"))
+        good, done = doc.get("request_goodput"), doc.get("request_throughput")
+        if isinstance(good, int | float) and isinstance(done, int | float) and isfinite(good) and done > 0:
+            verdict = POSSIBLE if 0 <= good <= done else DIFFERS
+            why = "what kept its promises is a part of what was answered: no more can be said of it"
+            made.append(Check("goodput", f"{good:,.2f}", f"0 to {done:,.2f}", verdict, why))
     return made

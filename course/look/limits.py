@@ -25,8 +25,11 @@ SEVERAL = 3  # lines
 HIGH, RISE = 0.8, 0.01  # of the pool: a usage that may fill it soon, and one that moves
 FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
+SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
+GAIN = 1.25  # times as many answers a second: with fewer, twice as many in flight did not help
+SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
 
@@ -64,6 +67,11 @@ def at_the_start(paste: Paste) -> list[Named]:
     if "wanted" in last and last["total"] > 0:
         last["fits"] = int(100 * last["free"] / last["total"]) / 100
         last |= {"nothing": 1.0} if not last["fits"] else {}
+    if not last.get("longer", 0.0) > last.get("allowed", 0.0):
+        last.pop("longer", None)
+    if "mine" in last:
+        others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
+        last |= {"others": others} if others > last["mine"] else {}
     found = []
     for limit, one in table().items():
         texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
@@ -100,7 +108,12 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
         return _of_a_queue(queued, slots, engine)
     if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
         return _blocks(queued, engine)
-    return _without_a_queue(busy) if len(busy) > 1 else _one_line(busy[0], engine)
+    if len(busy) > 1:
+        return _without_a_queue(busy)
+    alone = _without_a_queue(busy * SEVERAL)
+    if not queued and [one.limit for one in alone if isinstance(one, Named)] == ["client"]:
+        return Named("client", f"nobody waits in the one line that is here, {busy[0].running:,} run")
+    return _one_line(busy[0], engine)
 
 
 def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> Named | None:
@@ -131,11 +144,23 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
     if not any(row.usage is None or _no_room(row, engine, shared=0) for row in queued):
         room = f"{_most(queued)}, with room in the KV cache"
         stays = times > enough and seats == max(row.seats for row in queued) and any(row.running for row in queued)
+        if slots is None and (piece := _pieces(queued)):
+            return Named("prefill_budget", f"{piece}, {room}")
         if slots is None and stays and len(queued) >= SEVERAL:
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
         if not stays and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
     return "which limit holds the queue: several fit; give more lines, and --max-num-seqs (command or its arguments)"
+
+
+def _pieces(queued: list[Row]) -> str:
+    """What shows that one prompt is read in pieces: batches of one size, after which no more run than before."""
+    pairs = list(pairwise(queued))
+    same = [a for a, b in pairs if a.new_tokens == b.new_tokens >= SMALLEST_BUDGET and a.running == b.running > 0]
+    one = [row for row in same if row.seats == row.running + 1]
+    return (
+        f"a prompt in pieces of {one[0].new_tokens:,} tokens" if len(one) >= 2 and len(one) > MOST * len(pairs) else ""
+    )
 
 
 def _budget(queued: list[Row]) -> str:
@@ -147,8 +172,10 @@ def _budget(queued: list[Row]) -> str:
     if len(chunks) >= 2 and alike > MOST * len(chunks) and largest >= SMALLEST_BUDGET:
         return f"up to {largest:,} prompt tokens in {alike} of {len(chunks)} prefill batches"
     rates = [row.prompt_rate for row in queued if row.prompt_rate is not None]
-    if len(rates) >= SEVERAL and min(rates) > ALIKE * max(rates) and min(rates) >= SMALLEST_BUDGET:
-        return f"{min(rates):,.0f} to {max(rates):,.0f} prompt tokens/s in every line"
+    most = max(rates, default=0.0)
+    same = sum(rate >= SAME * most for rate in rates)
+    if len(rates) >= SEVERAL and most >= SMALLEST_BUDGET and (min(rates) > ALIKE * most or same > MOST * len(rates)):
+        return f"up to {most:,.0f} prompt tokens/s, as good as that in most of {len(rates)} lines"
     alone = sum(bool(row.prompt_rate) and row.output_rate == 0 for row in queued)
     if alone >= 2 and all(a.running < b.running and a.waiting > b.waiting for a, b in pairwise(queued)):
         return f"no token leaves in {alone} of {len(queued)} lines, while prompts are read and join those who run"
@@ -191,6 +218,12 @@ def _without_a_queue(busy: list[Row]) -> list[Named] | str:
     usages = [row.usage for row in busy if row.usage is not None]
     found: list[Named] = []
     if idle == len(busy) == len(speeds) and max(speeds) == 0:
+        still = len(set(usages)) == 1 and not any(row.prompt_rate for row in busy)
+        if still and len(busy) >= SEVERAL:
+            most = max(row.running for row in busy)
+            return [
+                Named("stuck", f"{most:,} running in {len(busy)} lines, no token read or written, KV usage the same")
+            ]
         return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
     slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
     if idle == len(busy) == len(speeds) and max(speeds) < slow and len(busy) >= SEVERAL:
@@ -220,8 +253,20 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
+def _saturated(results: list[Result]) -> bool:
+    """Whether a sweep shows that more in flight bring hardly more answers: the server is full, not the client."""
+    caps = [(run.totals.get("max_concurrency", nan), run.totals.get("requests_per_second", nan)) for run in results]
+    if not all(cap > 0 and done > 0 for cap, done in caps) or len({cap for cap, _ in caps}) < 2:
+        return False
+    few, many = min(caps)[0], max(caps)[0]
+    best = {end: max(done for cap, done in caps if cap == end) for end in (few, many)}
+    return many >= 2 * few and best[many] < GAIN * best[few]
+
+
 def printed(results: list[Result]) -> list[Named]:
     """Limits of the client that a printed result shows."""
+    if _saturated(results):
+        return []
     found = []
     names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
     for run in results:
@@ -230,9 +275,10 @@ def printed(results: list[Result]) -> list[Named]:
         queued = first.get("mean", first.get("p50", nan)) >= QUEUE * run.totals.get("duration", nan)
         at_once = run.loop in ("burst", "") or (most >= total and (run.loop != "open" or queued))
         half = BURST * total <= flying <= total
+        at_once |= total / asked <= SENT * run.totals.get("duration", nan)  # a rate, by which all were sent early on
         if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
             found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif at_once and total > 1 and (half or peak >= total) and not most < total:
+        elif at_once and total > 1 and (half or peak >= total or run.loop == "burst") and not most < total:
             how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
             found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
-    return found
+    return list({one.limit: one for one in reversed(found)}.values())  # the first run of each

@@ -42,9 +42,21 @@ VLLM_ROW = _pattern(
     r"(?:[^,]{1,60}, ){0,3}?Running: <running> reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): <waiting> reqs?"
     r".*?GPU KV cache usage: <usage>%(?:, Prefix cache hit rate: <hits>%)?"
 )
-TOLD = re.compile(r"Waiting: ([1-9]\d{0,5}) reqs?, Running: 0 reqs?\b")  # people retell a line in this order
-CAPTURE = re.compile(r"in capture_model|torch\.cuda\.graph\(|in capture_end|\.capture_end\(\)")  # of graphs
-FAILED = re.compile(r"CUDA (?:error: )?out of memory")
+CAPTURE = re.compile(
+    r"capture_model\b|torch\.cuda\.graph\(|capture_end\b|_capture_cudagraphs|capture_one_batch"
+)  # of graphs
+FAILED = re.compile(
+    r"(?:CUDA|HIP|XPU|NPU) (?:runtime )?(?:error: )?(?:out of memory|OOM)|OutOfMemoryError|Tried to allocate \d"
+)
+# The capture of graphs begins, or it is behind the engine: the last one says where it was.
+STAGES = re.compile(
+    r"(?P<begins>Captur(?:ing|e) (?:the model for )?(?:CUDA|cuda) ?graph|try setting\s+VLLM_MEMORY_PROFILER_ESTIMATE)"
+    r"|(?P<ends>[Gg]raph capturing finished|Capture cuda graph end|startup complete|throughput: "
+    r"|Capturing[^\n]{0,60}100%)"
+)
+HUNG = re.compile(  # a step of more than a minute, twice, or of an engine that is behind its start
+    r"(?P<waits>No available shared memory broadcast block found in)|200 OK|startup complete|Capturing[^\n]{0,60}100%"
+)
 # What a line of a log begins with; the rest of a broken one does not.
 BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
@@ -58,11 +70,24 @@ PAGE = re.compile(
     r"^(vllm|sglang):(?:num_requests_|num_)?(running|waiting|queue|(?:kv_cache|gpu_cache|token)_usage)"
     r"(?:_reqs|_perc)?(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d{1,18})?(?:e-\d\d)?)\s*$", re.MULTILINE)  # fmt: skip
 NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
+SIGNS = {  # of an engine in a line that is known; else it is vLLM's
+    "TensorRT-LLM": ("TensorRT-LLM", "TRT-LLM", "tensorrt_llm", "maximum sequence length (", "maximum input length ("),
+    "SGLang": (
+        "server_args",
+        "max_total_num_tokens",
+        "--mem-fraction-static",
+        "longer than the model",
+        "profiled value",
+    ),
+    "llama.cpp": ("llama_", "llama-", "ggml_", "cudaMalloc", "context size", "exceed context window"),
+    "LMDeploy": ("[TM]", "lmdeploy"),
+}
 SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
 WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
          "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory", "Not enough memory",
-         "max model len", "maximum context length", "longer than the m")  # fmt: skip
+         "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len", "context length", "exceed",
+         "er than ", "reempt", "allocate", "ot enough memory", "vailable memory", "at least 1, got", "MemoryError",
+         "Ran out", "timed out", "atchdog")  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -114,10 +139,19 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     paste.all = len(text.splitlines())
     paste.engine = "SGLang" if SGLANG_FILE.search(text) else ""
-    for error in FAILED.finditer(text):  # at the end of a traceback, whose last calls stand before it
-        calls = text[max(0, error.start() - LONGEST_CALLS) : error.start()].rpartition("Traceback (most")[2]
+    ends = any(word in text for word in ("out of memory", "OOM", "MemoryError", "Tried to allocate"))
+    failures = list(FAILED.finditer(text)) if ends else []
+    for failed in failures:  # at the end of a traceback, whose last calls stand before it
+        calls = text[max(0, failed.start() - LONGEST_CALLS) : failed.start()].rpartition("Traceback (most")[2]
         if CAPTURE.search(calls):
             paste.facts["graphs_failed"] = [Number.exact(1)]
+    stages = list(STAGES.finditer(text)) if failures and "Traceback (most" not in text else []
+    if stages and stages[-1]["begins"]:
+        paste.facts["graphs_failed"] = [Number.exact(1)]
+    hung = [one["waits"] for one in HUNG.finditer(text)] if "broadcast block" in text else []
+    if any(hung) and len(hung) > 1:
+        paste.facts["no_step"] = [Number.exact(1)]
+    paste.read += sum(map(bool, hung))
     page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
     used = 0  # lines before this one are read
@@ -130,9 +164,6 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
             known = _rows(paste, line) or _facts(paste, line)
             parts = 1 if known else _broken(paste, lines[place : place + MOST_PARTS])
             paste.read, used = paste.read + parts, place + parts
-    for waiting in TOLD.findall(text) if not paste.rows else ():
-        paste.rows.setdefault("told", []).append(Row(0, 0, int(waiting), None))
-        paste.read += 1
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
     for engine, name, value in PAGE.findall(text):  # of several engines: all their requests, the fullest pool
@@ -198,11 +229,7 @@ def _facts(paste: Paste, line: str) -> int:
             paste.settings[SAME.get(key, key)] = int(value)
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
-        sglang = any(
-            word in line
-            for word in ("server_args", "max_total_num_tokens", "--mem-fraction-static", "longer than the model")
-        )
-        paste.engine = "TensorRT-LLM" if "TensorRT-LLM" in line else "SGLang" if sglang else "vLLM"
+        paste.engine = next((name for name, words in SIGNS.items() if any(word in line for word in words)), "vLLM")
     for rank in RANK.findall(line) if matches else ():
         paste.ranks_seen = max(paste.ranks_seen, int(rank) + 1)
     return known

@@ -33,8 +33,9 @@ class BlockPool:
 
     free: blocks that no request holds, infinite without a limit. It is negative if more was taken than there is: the
     engine looks at it before the step runs. column: blocks held in each step, if a count of them is kept. shared,
-    lookups: see PrefixPool; None of a pool in which nothing is shared. steady: while all that run go on decoding,
-    nobody who waits comes to need fewer blocks. grows: whether those that decode need more blocks as they go on.
+    lookups: see PrefixPool; None of a pool in which nothing is shared. debt: see ContiguousPool; None of
+    others. steady: while all that run go on decoding, nobody who waits comes to need fewer blocks. grows: whether those
+    that decode need more blocks as they go on.
     coming: tokens by request of what comes from elsewhere with those that have had no slot yet.
     """
 
@@ -52,6 +53,7 @@ class BlockPool:
 
     shared: array | None = None
     lookups: array | None = None
+    debt: array | None = None
     steady: bool = True
     grows: bool = True
 
@@ -63,6 +65,11 @@ class BlockPool:
         self.coming: dict[Holder, int] = {}
         self._numbers = 0  # block numbers given out so far, and those that came back
         self._returned: list[int] = []
+
+    @property
+    def evicted(self) -> int | None:
+        """See PrefixPool; None of others."""
+        return None
 
     def blocks_for(self, tokens: int) -> int:
         """Blocks that hold so many tokens."""

@@ -8,6 +8,7 @@ Pow2), and for its true length (Orca Oracle). What an answer will be is `Request
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import insort
 from typing import Any
 
@@ -62,12 +63,14 @@ class ContiguousPool(BlockPool):
     """A piece of contiguous blocks for each request. Those that decode need no more.
 
     reserve: one of RESERVES. compaction: seconds to move one block where the pieces are pushed together, None if they
-    stay where they are: then a piece needs one hole that holds it, however much is free in all.
+    stay where they are: then a piece needs one hole that holds it, however much is free in all. debt: free blocks
+    outside the largest hole in each step, which compaction would bring together.
     """
 
-    __slots__ = ("_moved", "_space", "_starts", "compaction", "max_model_len", "reserved_as")
+    __slots__ = ("_moved", "_space", "_starts", "compaction", "debt", "max_model_len", "reserved_as")
 
     grows = False
+    debt: array
 
     def __init__(
         self, num_blocks: int, block_size: int, reserve: str, max_model_len: int, compaction: float | None = None
@@ -76,6 +79,7 @@ class ContiguousPool(BlockPool):
         self.reserved_as, self.max_model_len, self.compaction = reserve, max_model_len, compaction
         self._space, self._starts = Space([(0, num_blocks)]), dict[Any, int]()
         self._moved = 0  # blocks, since the last step
+        self.debt = array("q")
 
     def piece(self, request: Any) -> int:
         """Blocks that are reserved for the request."""
@@ -117,6 +121,11 @@ class ContiguousPool(BlockPool):
         """See BlockPool."""
         self._space.give(self._starts.pop(request), self._reserved[request])
         super().release(request, computed)
+
+    def note(self) -> None:
+        """See BlockPool."""
+        super().note()
+        self.debt.append(int(self.free) - self._space.largest)
 
     def copying(self) -> float:
         """See BlockPool: what compaction took."""

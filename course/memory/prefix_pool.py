@@ -18,17 +18,16 @@ The rules are those of vLLM V1's KVCacheManager:
 from __future__ import annotations
 
 from array import array
-from bisect import insort
 from collections.abc import Container, Iterable, Iterator
 from itertools import accumulate, repeat
 from typing import Any
 
-from course.memory.block_pool import BlockPool
+from course.memory.prefix_index import Findable
 from course.memory.prefix_plan import PrefixPlan
-from course.memory.prefix_spans import Chain, Copy, Key, Node, Queue, Span, split
+from course.memory.prefix_spans import Chain, Queue, Span, split
 
 
-class PrefixPool(BlockPool):
+class PrefixPool(Findable):
     """Blocks that are shared by those who begin alike.
 
     unhashed_first: whether freed blocks that cannot be found are reused before all others. shared: blocks that requests
@@ -36,29 +35,9 @@ class PrefixPool(BlockPool):
     Not thought of: executors that ask for block tables.
     """
 
-    __slots__ = (
-        "_admissions",
-        "_bag",
-        "_chains",
-        "_decoding",
-        "_held",
-        "_lost",
-        "_lost_blocks",
-        "_owed",
-        "_spans",
-        "_step",
-        "blank",
-        "growing",
-        "lookups",
-        "queue",
-        "shared",
-        "steady",
-        "unhashed_first",
-    )  # fmt: skip
+    __slots__ = ("_admissions", "_held", "lookups", "shared", "unhashed_first")
 
-    # As in BlockPool, but never infinite, and never missing.
-    free: int
-    num_blocks: int
+    # As in BlockPool, but never missing.
     column: array
     shared: array
     lookups: array
@@ -66,16 +45,8 @@ class PrefixPool(BlockPool):
     def __init__(self, num_blocks: int, block_size: int, unhashed_first: bool = False):
         super().__init__(num_blocks, block_size)
         self.unhashed_first = unhashed_first
-        self._spans: dict[Key, Span] = {}  # by the key of their first block
-        self._chains: dict[Any, Chain] = {}
-        self.growing: dict[Key, list[Chain]] = {}  # who has a slot, by the next block of theirs that others may know
-        self.queue, self.blank = Queue(), num_blocks  # free blocks; how many at its head hold nothing
-        self._lost: list[tuple[int, Queue]] = []  # what victims of this step had, not in the queue yet
-        self._lost_blocks = self._held = self._step = self._admissions = 0
-        self._owed = 0  # blocks that are taken, but still stand at the head of the queue: it is seldom asked which
-        self._bag = 0  # blocks that decodes took, and which are not in anybody's chain yet
-        self._decoding: Container = ()  # who decodes in the step that is being made
-        self.shared, self.lookups, self.steady = array("q"), array("q"), True
+        self._held = self._admissions = 0
+        self.shared, self.lookups = array("q"), array("q")
 
     # Of one request
 
@@ -86,25 +57,32 @@ class PrefixPool(BlockPool):
 
     def admit(self, request: Any) -> int:
         """See BlockPool."""
-        self._bring_home(len(self._lost))
+        if self._lost:
+            self.bring_home(len(self._lost))
         chain = self.chain(request)
         spans, end = self.found(chain, request.known)
-        if spans and end < spans[-1].hi:
-            split(self._spans, spans[-1], end)
-        if spans:
-            spans[-1].forked = True
-        for span in spans:
-            copy = span.copies[0]
-            if not copy.holders:
-                copy.unlink()
-                self.free -= span.hi - span.lo
-            copy.holders.add(chain)
-            chain.copies.append(copy)
-        self._admissions += 1
-        chain.hashed, chain.blocks, chain.rank = end, end, self._admissions
-        self._held += end
-        self.lookups.extend((request.index, request.known, end * self.block_size))
+        self.hold(chain, request.known, spans, end)
         return end * self.block_size
+
+    def hold(self, chain: Chain, known: int, spans: list[Span], end: int) -> None:
+        """A request that knows so many tokens gets a slot, and holds what was found of it, `end` blocks in all."""
+        if spans:
+            last = spans[-1]
+            if end < last.hi:
+                split(self._spans, last, end)
+            last.forked = True
+            for span in spans:
+                copy = span.copies[0]
+                if not copy.holders:
+                    copy.unlink()
+                    self.free -= span.hi - span.lo
+                copy.holders.add(chain)
+                chain.copies.append(copy)
+        self._admissions += 1
+        chain.hashed = chain.blocks = end
+        chain.rank = self._admissions
+        self._held += end
+        self.lookups.extend((chain.request.index, known, end * self.block_size))
 
     def need(self, request: Any, tokens: int) -> int:
         """See BlockPool."""
@@ -125,35 +103,43 @@ class PrefixPool(BlockPool):
 
     def _take(self, request: Any, tokens: int, computed: int, step: float) -> None:
         """step: when the blocks that are full then can be found."""
-        chain, size = self._chains.get(request) or self.chain(request), self.block_size
-        if computed > chain.hashed * size:
+        chain = self._chains.get(request) or self.chain(request)
+        if computed > chain.hashed * self.block_size:
             self.settle(chain, computed)
-        blocks, full = -(-(computed + tokens) // size), (computed + tokens) // size
+        self.grow(chain, computed + tokens, step)
+
+    def grow(self, chain: Chain, tokens: int, step: float) -> None:
+        """Blocks for so many tokens of it in all. step: see `_take`."""
+        size = self.block_size
+        blocks, full = -(-tokens // size), tokens // size
         if blocks > chain.blocks:
-            self._take_blocks(blocks - chain.blocks)
-            self._held += blocks - chain.blocks
-            chain.blocks = blocks
+            more, chain.blocks = blocks - chain.blocks, blocks
+            self._held += more
+            self.take_blocks(more)
         if full > chain.hashed:
-            self._register(chain, full, step, 0)
+            self.register(chain, full, step, 0)
         elif chain.next is None and chain.hashed < chain.shared:
-            self._grows(chain)
+            self.grows_on(chain)
 
     def spend(self, blocks: int, decoding: Container = ()) -> None:
         """See BlockPool."""
         self._decoding = decoding
-        if blocks:
+        if self._lost:
             self.lend(blocks)
-            self._bag += blocks
+        else:
+            self.free -= blocks
+            self._owed += blocks
+            self._held += blocks
 
     def lend(self, blocks: int) -> None:
         """See BlockPool."""
         self._held += blocks
         while self._lost and blocks > self.free - self._lost_blocks:  # one after the other, each takes one
             ready = max(self.free - self._lost_blocks, 0)
-            self._take_blocks(ready)
+            self.take_blocks(ready)
             blocks -= ready
-            self._bring_home(1)
-        self._take_blocks(blocks)
+            self.bring_home(1)
+        self.take_blocks(blocks)
 
     def take_back(self, blocks: int) -> None:
         """See BlockPool."""
@@ -165,7 +151,7 @@ class PrefixPool(BlockPool):
     def reserve(self, request: Any, tokens: int) -> None:
         """See BlockPool. A padded batch finds nothing, and nothing of it can be found."""
         self._reserved[request] = blocks = self.blocks_for(tokens)
-        self._take_blocks(blocks)
+        self.take_blocks(blocks)
         self._held += blocks
 
     def forget(self, request: Any) -> int:
@@ -175,16 +161,11 @@ class PrefixPool(BlockPool):
 
     def release(self, request: Any, computed: int | None = None) -> None:
         """See BlockPool. What others hold too stays with them."""
-        if request in self._reserved:
-            blocks = self._reserved.pop(request)
-            self.free += blocks
-            self._held -= blocks
-            self.evict_owed()
-            self.blank += blocks
+        if self._reserved and request in self._reserved:
+            self.take_back(self._reserved.pop(request))
             return
         chain = self._chains.pop(request)
-        blank = self._give_back(chain, self.queue, request.computed if computed is None else computed)
-        if blank:
+        if blank := self._give_back(chain, self.queue, request.computed if computed is None else computed):
             self.evict_owed()
             self.blank += blank
 
@@ -211,9 +192,15 @@ class PrefixPool(BlockPool):
         """See BlockPool."""
         for key, chains in self.growing.items():
             if len(chains) > 1 or key in self._spans:  # what is computed twice cuts spans: not while a plan looks
-                self._settle_all()
+                self.settle_all()
                 break
         return PrefixPlan(self, due, decoding)
+
+    @property
+    def evicted(self) -> int:
+        """Blocks taken so far that others could have found, by the hashes of the requests that had filled them."""
+        self.evict_owed()
+        return self.forgotten
 
     def note(self) -> None:
         """See BlockPool."""
@@ -221,7 +208,7 @@ class PrefixPool(BlockPool):
         self.column.append(used)
         self.shared.append(self._held - used)
         if self._lost:
-            self._bring_home(len(self._lost))
+            self.bring_home(len(self._lost))
         self._step += 1
         self._decoding = ()
 
@@ -229,7 +216,7 @@ class PrefixPool(BlockPool):
         """See BlockPool."""
         self.spend(next(blocks))
         if self._lost:
-            self._bring_home(len(self._lost))
+            self.bring_home(len(self._lost))
         used, begun, column = self.num_blocks - self.free, self._step, self.column
         column.extend(accumulate(blocks, initial=used))
         self._step = len(column)
@@ -237,179 +224,12 @@ class PrefixPool(BlockPool):
         more = column[-1] - used
         self.free -= more
         self._owed += more
-        self._bag += more
         self._held += more
         self._decoding = ()
 
     def table(self, request: Any, tokens: int = 0) -> list[int]:
         """Raises ValueError: which block has which number is not kept."""
         raise ValueError("a prefix cache does not keep which block has which number: serve with prefix_caching=False")
-
-    # What is there
-
-    def chain(self, request: Any) -> Chain:
-        """Of a request that has come."""
-        chain = self._chains.get(request)
-        if chain is None:
-            chain = self._chains[request] = self._new_chain(request)
-        return chain
-
-    def _new_chain(self, request: Any) -> Chain:
-        ids = request.prefix
-        if not ids:
-            return Chain(request, (), 1, 0)
-        size, each, answers = self.block_size, request.prefix_block_size, request.prefix_answers
-        if each < size:  # the hash of the last one stands for all up to there
-            ids, each = ids[size // each - 1 :: size // each], size
-        self.steady = self.steady and not answers  # an answer under way may be what another waits for
-        tokens = len(ids) * each
-        tokens = tokens if answers else min(tokens, request.prompt_tokens)
-        return Chain(request, ids, each // size, tokens // size)
-
-    def found(self, chain: Chain, known: int) -> tuple[list[Span], int]:
-        """The spans that hold a request's leading blocks, and how many these are, where it knows so many tokens.
-
-        The last of the spans may be longer.
-        """
-        spans: list[Span] = []
-        if not chain.shared and not chain.rank:
-            return spans, 0
-        place, most, growing = 0, (known - 1) // self.block_size, self.growing
-        ids, flat = chain.ids, chain.shared if chain.parts == 1 else 0
-        while place < most:
-            key = ids[place] if place < flat else chain.key(place)
-            if key in growing:
-                for other in growing[key].copy():
-                    self.settle(other, other.request.computed + (other.request in self._decoding))
-            span = self._spans.get(key)
-            if span is None:
-                if not spans or spans[-1].hi <= place:
-                    break
-                span = spans.pop()  # it has just become longer
-            elif self._owed and not span.copies[0].holders:  # it may be gone, and others too
-                self.evict_owed()
-                return self.found(chain, known)
-            spans.append(span)
-            place = chain.same(span, most)
-            if place < span.hi:
-                break
-        return spans, place
-
-    def settle(self, chain: Chain, computed: int) -> None:
-        """What a request that decodes has taken and filled since the last look."""
-        size = self.block_size
-        blocks, full = -(-computed // size), computed // size
-        if blocks > chain.blocks:
-            self._bag -= blocks - chain.blocks
-            chain.blocks = blocks
-        if full > chain.hashed:
-            step = self._step if chain.request in self._decoding else self._step - 1
-            self._register(chain, full, step - (computed - (chain.hashed + 1) * size), size)
-
-    def _settle_all(self) -> None:
-        for chain in [chain for chains in self.growing.values() for chain in chains]:
-            self.settle(chain, chain.request.computed)
-
-    def _register(self, chain: Chain, end: int, since: float, stride: int) -> None:
-        """The blocks up to `end` can be found from now on. since, stride: see Copy."""
-        place, chain.hashed = chain.hashed, end
-        if place >= chain.shared:
-            return  # nobody else looks for them: see keep_own
-        spans, shared = self._spans, min(end, chain.shared)
-        if chain.next is not None:
-            self._stands_still(chain)
-        while place < shared:
-            key, stop = chain.key(place), shared
-            span = spans.get(key)
-            if (
-                span is None
-                and (last := chain.copies[-1].span if chain.copies else None)
-                and last.goes_on(since, stride, chain.rank)
-            ):
-                last.hi = stop
-            elif span is None:
-                span = spans[key] = Span(place, stop, chain)
-                span.copies.append(copy := Copy(span, {chain}, since, stride, chain.rank))
-                chain.copies.append(copy)
-            else:  # computed a second time
-                by_chunks = not stride and not any(copy.stride for copy in span.copies)
-                stop = chain.same(span, stop if by_chunks else place + 1)
-                if stop < span.hi:
-                    split(spans, span, stop)
-                span.forked = True
-                insort(span.copies, copy := Copy(span, {chain}, since, stride, chain.rank), key=lambda one: one.age)
-                chain.copies.append(copy)
-            since += stride * (stop - place)
-            place = stop
-        if end < chain.shared:
-            self._grows(chain)
-
-    def keep_own(self, chain: Chain) -> None:
-        """Of a request that may come again: from now on it finds the blocks, too, that are like nobody else's."""
-        copies, start = chain.copies, chain.found
-        if start == chain.hashed:
-            return
-        if copies and copies[-1].span.lo >= chain.shared:
-            copies[-1].span.hi = chain.hashed
-            return
-        span = self._spans[chain.key(start)] = Span(start, chain.hashed, chain)
-        span.copies.append(copy := Copy(span, {chain}, 0, 0, chain.rank))
-        copies.append(copy)
-
-    def _grows(self, chain: Chain) -> None:
-        chain.next = chain.key(chain.hashed)
-        self.growing.setdefault(chain.next, []).append(chain)
-
-    def _stands_still(self, chain: Chain) -> None:
-        chains = self.growing[chain.next]
-        chains.remove(chain)
-        if not chains:
-            del self.growing[chain.next]
-        chain.next = None
-
-    # The queue of free blocks
-
-    def _take_blocks(self, blocks: int) -> None:
-        """So many from the head of the queue; what was in them is gone."""
-        while self._lost and blocks > self.free - self._lost_blocks:
-            self._bring_home(1)
-        self.free -= blocks
-        self._owed += blocks
-
-    def evict_owed(self) -> None:
-        """Take the blocks that are owed from the head of the queue; what was in them cannot be found any more."""
-        blocks, self._owed = self._owed, 0
-        while blocks > 0:
-            if self.blank:
-                taken = min(blocks, self.blank)
-                self.blank -= taken
-            else:
-                node = self.queue.after
-                if node is self.queue:
-                    return  # more than there are: the engine takes notice
-                taken = self._evict(node, blocks) if isinstance(node, Copy) else self._use(node)
-            blocks -= taken
-
-    def _use(self, node: Node) -> int:
-        node.unlink()
-        self.blank += node.blocks
-        return 0
-
-    def _evict(self, copy: Copy, most: int) -> int:
-        """Forget up to `most` blocks of a free copy, the last ones; how many these are."""
-        span = copy.span
-        size = span.hi - span.lo
-        if most < size:
-            if len(span.copies) == 1:
-                span.hi -= most
-                return most
-            split(self._spans, span, span.hi - most)
-            return self._evict(copy.before, most)  # type: ignore[arg-type]
-        copy.unlink()
-        span.copies.remove(copy)
-        if not span.copies:
-            del self._spans[span.key]
-        return size
 
     def _give_back(self, chain: Chain, queue: Queue, computed: int) -> int:
         """All that a request holds; what nobody else holds goes to the end of this queue.
@@ -418,7 +238,7 @@ class PrefixPool(BlockPool):
         """
         self.settle(chain, computed)
         if chain.next is not None:
-            self._stands_still(chain)
+            self.stands_still(chain)
         blank, own = chain.blocks - chain.hashed, chain.hashed - chain.found
         self.free += blank + own
         self._held -= chain.blocks
@@ -428,23 +248,8 @@ class PrefixPool(BlockPool):
             holders = copy.holders
             holders.remove(chain)
             if not holders:
-                queue.append(copy)
+                copy.link(queue)
                 self.free += copy.span.hi - copy.span.lo
         chain.copies.clear()
         chain.blocks = chain.hashed = 0
         return blank if self.unhashed_first else 0
-
-    def _bring_home(self, victims: int) -> None:
-        """What the first of the victims had goes to the queue."""
-        if not victims:
-            return
-        self.evict_owed()
-        for blank, queue in self._lost[:victims]:
-            self.blank += blank
-            self._lost_blocks -= blank
-            node = queue.after
-            while node is not queue:
-                self._lost_blocks -= node.blocks if not isinstance(node, Copy) else node.span.hi - node.span.lo
-                node = node.after
-            self.queue.extend(queue)
-        del self._lost[:victims]

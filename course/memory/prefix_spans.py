@@ -44,17 +44,19 @@ class Chain:
 
     def same(self, span: Span, end: int) -> int:
         """Where `span`, whose first block is also here, ceases to be like this chain; `end` at most."""
-        end = min(end, span.hi)
-        if span.lo >= self.shared:
+        if span.hi < end:
+            end = span.hi
+        shared, start = self.shared, span.lo
+        if start >= shared:
             return end
-        return self.alike(span.chain, span.lo, min(end, self.shared))
+        return self.alike(span.chain, start, end if end < shared else shared)
 
     def alike(self, other: Chain, start: int, end: int) -> int:
         """Up to which block the hashes of both are equal from block `start` on; `end` at most, in both shared."""
         mine, theirs, parts = self.ids, other.ids, self.parts
         if mine is theirs:
             return end
-        first, last = start // parts, -(-end // parts)
+        first, last = (start, end) if parts == 1 else (start // parts, -(-end // parts))
         if mine[first:last] == theirs[first:last]:
             return end
         equal = first  # by halves: all before `equal` are, those before `last` are not
@@ -82,9 +84,11 @@ class Span:
 
     def goes_on(self, since: float, stride: int, rank: int) -> bool:
         """Whether its holder's next block is like those in it, and nobody else goes on from its end."""
+        if self.forked:
+            return False
         copy = self.copies[0]
         on_time = stride == copy.stride and since == copy.since + stride * (self.hi - self.lo)
-        return on_time and copy.rank == rank and not self.forked
+        return on_time and copy.rank == rank
 
 
 class Node:
@@ -121,7 +125,6 @@ class Copy(Node):
         self.blocks = 0
         self.span, self.holders, self.since, self.stride, self.rank = span, holders, since, stride, rank
 
-    @property
     def age(self) -> tuple[float, int]:
         """What the copies of a span are sorted by."""
         return self.since, self.rank
@@ -142,10 +145,6 @@ class Queue(Node):
             last.blocks += blocks
         else:
             Node(blocks).link(self)
-
-    def append(self, node: Node) -> None:
-        """The last to be reused."""
-        node.link(self)
 
     def extend(self, other: Queue) -> None:
         """All of another behind all of this; the other one is empty then."""
@@ -169,4 +168,4 @@ def split(spans: dict[Key, Span], span: Span, middle: int) -> None:
             twin.link(copy)  # the last blocks of a chain are reused first
         back.copies.append(twin)
     if len(back.copies) > 1:
-        back.copies.sort(key=lambda copy: copy.age)
+        back.copies.sort(key=Copy.age)

@@ -68,6 +68,10 @@ class Continuous(Policy):
             setattr(self, name, settings.flag(name, getattr(self, name, None)))
         release(str(getattr(self, "engine_version", None)))  # refuses what is no version
         self.watermark = settings.real("watermark", getattr(self, "watermark", None), low=0, high=1)
+        if self.watermark == 1:
+            raise ValueError(
+                "a watermark of 1 would leave all blocks free, and vLLM takes less: give 0.02 to 0.05, or 0 for none"
+            )
         if self.watermark and not release(self.engine_version).watermark:
             raise ValueError(
                 f"vLLM {self.engine_version} has no watermark: set it to 0, or follow engine_version='0.33'"

@@ -29,6 +29,7 @@ KEYS = {
     "total generated tokens": "total_output_tokens",
     "total generated tokens (retokenized)": "total_output_tokens_retokenized",
     "request throughput (req/s)": "request_throughput",
+    "request goodput (req/s)": "request_goodput",
     "output token throughput (tok/s)": "output_throughput",
     "total token throughput (tok/s)": "total_token_throughput",
     "concurrency": "concurrency",

@@ -22,6 +22,7 @@ from course.results import (
     printed,
     seen,
     sglang_bench,
+    tables,
     trtllm_bench,
     vllm_bench,
     vllm_metrics,
@@ -115,7 +116,7 @@ def _printed(path: Path, content: str, format: str | None) -> list[Document]:
         return guidellm_csv.table(path, content)
     if format in (None, "vllm", "sglang") and printed.is_report(content):
         return printed.report(path, content)
-    return []
+    return tables.documents(content) if format in (None, "vllm") else []
 
 
 def _rows_among(path: Path, content: str) -> list[Document]:

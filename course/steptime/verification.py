@@ -17,8 +17,7 @@ COLUMNS = {"sequences": 2**17, "drafts": 2**10, "context": MAX_TOKENS}
 class Verification(files.Recording):
     """Seconds of a step in which each sequence computes its drafts and one token more.
 
-    Each row is a decode of its own in h200-llama3-8b-flash; in h200-llama3-8b-verify, of a later kernel, keys and
-    values are read once for all rows of a sequence.
+    Keys and values are read once for all rows of a sequence.
 
     Between the recorded batches, numbers of drafts and contexts all is read off straight lines, and beyond the longest
     recorded context off the same line; no drafts are a step of decodes of the same recording.
@@ -75,9 +74,9 @@ def _checked(name: str, table: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def verify(name: str = "h200-llama3-8b-flash") -> Verification:
+def verify(name: str = "h200-llama3-8b-verify") -> Verification:
     """The steps that verify drafts in a recording of the course. Raises ValueError if it has none."""
     table = files.read(points.KERNEL, str(name).replace("-", "_")).get("verify")
     if table is None:
-        raise ValueError(f"{name} has no steps that verify drafts: h200-llama3-8b-flash and -verify have")
+        raise ValueError(f"{name} has no steps that verify drafts: h200-llama3-8b-verify has")
     return Verification(recorded(name), table)

@@ -62,15 +62,21 @@ def sweep(
         done = len(jobs) - len(todo)
         if tell is not None:
             tell(done, len(jobs))
-        with _workers(executor, design, len(todo)) as workers:
-            if isinstance(workers, OneProcess) and executor is None and len(todo) > 1 and not crosses(design):
-                notes.append(ALONE)
-            for row in _rows(workers, name, design, todo, fast):
-                add(row)
-                known[row.key] = row
-                done += 1
-                if tell is not None:
-                    tell(done, len(jobs))
+        try:
+            with _workers(executor, design, len(todo)) as workers:
+                if isinstance(workers, OneProcess) and executor is None and len(todo) > 1 and not crosses(design):
+                    notes.append(ALONE)
+                for row in _rows(workers, name, design, todo, fast):
+                    add(row)
+                    known[row.key] = row
+                    done += 1
+                    if tell is not None:
+                        tell(done, len(jobs))
+        except KeyboardInterrupt:  # it may have come after a row and before the count of it
+            if tell is not None and resume is not None:
+                known |= {row.key: row for row in rows_file.read(resume) if not row.failed}
+                tell(sum(key in known for key in keys), len(jobs))
+            raise
     return Table(tuple(known[key] for key in keys), tuple(notes))
 
 

@@ -1,13 +1,14 @@
 """How much the tests notice: plants single wrong changes, one after the other, and runs the tests of their room.
 
     PYTHONPATH=. .venv/bin/python tests/bench/strength.py                      every room
-    PYTHONPATH=. .venv/bin/python tests/bench/strength.py queueing lab03 -j 2  two rooms, two mutants at a time
+    PYTHONPATH=. .venv/bin/python tests/bench/strength.py queueing lab03 -j 16 two rooms, sixteen mutants at a time
     PYTHONPATH=. .venv/bin/python tests/bench/strength.py --only sharing       mutants of files with this in their path
 
 The changes are listed in tests/bench/mutants, a file a room. Each is made in a copy of the tree in a temporary folder,
 where the tests run up to their first failure. Noticed is what makes a test fail, and what makes the tests run for
 longer than the time limit. A change whose old text is not there exactly once is an error: the code has moved on, and
-the list must follow. Exit status 1 where less than 95% is noticed, and for any error.
+the list must follow. Exit status 1 where less than 95% is noticed, and for any error. Ctrl-C and SIGTERM end it with
+the table so far.
 
 Needs a system that forks (Linux, macOS): NumPy, SciPy and Plotly are imported once, and each mutant gets a fork.
 """
@@ -18,21 +19,22 @@ import argparse
 import compileall
 import importlib
 import os
+import shlex
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 from tests.bench.mutants import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 0.95  # of the changes that are not marked as equivalent
-LEFT_OUT = (".*", "__pycache__", "my-labs", "accept", "dist", "build")
+LEFT_OUT = (".*", "my-labs", "accept", "dist", "build")
 # What takes time to import and belongs to no room.
 IMPORTED_ONCE = (
     "pytest",
@@ -46,19 +48,26 @@ IMPORTED_ONCE = (
 )
 NOTICED, HUNG, SURVIVED, ERROR = "noticed", "hung", "survived", "error"
 OVER = 1_000  # in place of an exit status: the time limit was over
+PYTHONPATH = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
 RUNNING: set[int] = set()  # forks, ended with this process whatever ends it
 
 
 @dataclass
 class Attempt:
-    """One mutant under test: its process, its copy of the tree, and when its time is over."""
+    """The tests of a room, with one mutant or without any, and the limit of their seconds."""
 
+    room: str
     mutant: Mutant | None
-    tree: Path
-    pid: int
-    began: float
     limit: float
-    before: tuple[bytes, int] = (b"", 0)  # the file as it was, and when it was written [ns]
+    # While it runs: its copy of the tree, its process, when it began, and the file as it was with its time [ns].
+    tree: Path = ROOT
+    pid: int = 0
+    began: float = 0.0
+    before: tuple[bytes, int] = (b"", 0)
+
+    def said(self) -> str:
+        """What its tests have printed."""
+        return self.tree.with_suffix(".log").read_text(encoding="utf-8", errors="replace")
 
 
 def rooms() -> list[str]:
@@ -66,11 +75,14 @@ def rooms() -> list[str]:
     return sorted(path.stem for path in (ROOT / "tests/bench/mutants").glob("[a-z]*.py"))
 
 
-def copy_of_the_tree(folder: Path) -> Path:
-    """A copy that a mutant may spoil, compiled, so that each fork compiles the changed file only."""
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    compileall.compile_dir(folder / "course", quiet=2)
-    return folder
+def copies_of_the_tree(folder: Path, number: int) -> list[Path]:
+    """Copies that mutants may spoil, compiled once, so that each fork compiles the changed file only."""
+    trees = [folder / f"tree{i}" for i in range(number)]
+    shutil.copytree(ROOT, trees[0], ignore=shutil.ignore_patterns(*LEFT_OUT, "__pycache__"))
+    compileall.compile_dir(trees[0] / "course", quiet=2, workers=number)
+    for tree in trees[1:]:  # what is compiled counts in them too: they keep the times of the files
+        shutil.copytree(trees[0], tree)
+    return trees
 
 
 def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
@@ -85,7 +97,8 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         os.chdir(tree)
         here = str(ROOT)
         sys.path[:] = [str(tree), *(path for path in sys.path if path not in ("", here, str(ROOT / "tests/bench")))]
-        os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "COURSE_TESTS": "all"}
+        path = os.pathsep.join([str(tree), *(place for place in PYTHONPATH if Path(place).resolve() != ROOT)])
+        os.environ |= {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "COURSE_TESTS": "all"}
         sys.dont_write_bytecode = True
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "course", "conftest")]:
             del sys.modules[name]
@@ -98,7 +111,7 @@ def run_tests(tree: Path, tests: tuple[str, ...], log: Path) -> int:
         plain = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:nbval"]
         options = ["-x", "-q", "--tb=line", "--hypothesis-seed=0", *plain]
         for place in tests:  # one after the other: what comes later need not even be collected
-            status = pytest.main([*options, place])
+            status = pytest.main([*options, *shlex.split(place)])
             if status != 0:
                 break
     finally:
@@ -120,20 +133,28 @@ def change(tree: Path, mutant: Mutant) -> str:
     return ""
 
 
+def start(attempt: Attempt, tree: Path) -> str:
+    """Make the change in this tree and run the tests in a fork; a sentence where the change cannot be made."""
+    tests, mutant = tests_of(attempt.room), attempt.mutant
+    if mutant:
+        tests, path = (*mutant.tests, *tests), tree / mutant.file
+        attempt.before = (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else attempt.before
+        problem = change(tree, mutant)
+        if problem:
+            return problem
+    attempt.tree, attempt.pid, attempt.began = tree, os.fork(), time.monotonic()
+    if not attempt.pid:
+        run_tests(tree, tests, tree.with_suffix(".log"))
+    RUNNING.add(attempt.pid)
+    return ""
+
+
 def put_back(attempt: Attempt) -> None:
     """The file as it was, with its time, so that what was compiled from it still counts."""
-    path, (content, when) = attempt.tree / attempt.mutant.file, attempt.before
-    path.write_bytes(content)
-    os.utime(path, ns=(when, when))
-
-
-def start(tree: Path, mutant: Mutant | None, tests: tuple[str, ...], limit: float, log: Path) -> Attempt:
-    """A fork that runs the tests."""
-    pid = os.fork()
-    if not pid:
-        run_tests(tree, tests, log)
-    RUNNING.add(pid)
-    return Attempt(mutant, tree, pid, time.monotonic(), limit)
+    if attempt.mutant:
+        path, (content, when) = attempt.tree / attempt.mutant.file, attempt.before
+        path.write_bytes(content)
+        os.utime(path, ns=(when, when))
 
 
 def status_of(attempt: Attempt) -> int | None:
@@ -166,38 +187,6 @@ def outcome(status: int) -> str:
     return {OVER: HUNG, 1: NOTICED, 2: NOTICED}.get(status, ERROR)
 
 
-def attempts(
-    mutants: list[Mutant], tests: tuple[str, ...], limit: float, trees: list[Path]
-) -> Iterator[tuple[Mutant, str, str, float]]:
-    """(mutant, outcome, sentence or last lines, seconds) as they end; as many at a time as there are trees."""
-    waiting, free, running = list(mutants), list(trees), []
-    while waiting or running:
-        while waiting and free:
-            mutant, tree = waiting.pop(0), free.pop()
-            path = tree / mutant.file
-            before = (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else (b"", 0)
-            problem = change(tree, mutant)
-            if problem:
-                free.append(tree)
-                yield mutant, ERROR, problem, 0.0
-                continue
-            log = tree.with_suffix(".log")
-            running.append(start(tree, mutant, (*mutant.tests, *tests), limit, log))
-            running[-1].before = before
-        for attempt in list(running):
-            status = status_of(attempt)
-            if status is None:
-                continue
-            running.remove(attempt)
-            put_back(attempt)
-            free.append(attempt.tree)
-            lines = attempt.tree.with_suffix(".log").read_text(encoding="utf-8", errors="replace").splitlines()
-            failed = [line for line in lines if line.startswith(("FAILED", "ERROR", "E  "))] or lines
-            said = failed[0] if failed else ""
-            yield attempt.mutant, outcome(status), said, time.monotonic() - attempt.began
-        time.sleep(0.05)
-
-
 @dataclass
 class Score:
     """What was planted and noticed so far, by room and kind, and what is to be told at the end."""
@@ -208,8 +197,13 @@ class Score:
     equivalent: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def add(self, room: str, mutant: Mutant, found: str, said: str) -> None:
-        """One mutant more."""
+    def add(self, attempt: Attempt, found: str, said: str) -> None:
+        """One mutant more, and a line about it."""
+        room, mutant = attempt.room, attempt.mutant
+        assert mutant
+        seconds = time.monotonic() - attempt.began if attempt.began else 0
+        why = "" if found == SURVIVED else f"   {said[:150]}"
+        print(f"  {room} {found:9} {seconds:5.0f} s  {described(mutant)}{why}", flush=True)
         self.planted[room][mutant.kind] += 1
         self.noticed[room][mutant.kind] += found in (NOTICED, HUNG)
         if found == SURVIVED:
@@ -253,29 +247,71 @@ def described(mutant: Mutant) -> str:
     return f"{mutant.file}: {mutant.old!r} -> {mutant.new!r}"
 
 
-def plant(room: str, only: str, limit: float, trees: list[Path], score: Score) -> None:
-    """The mutants of a room, one after the other. limit: seconds each, 0 for one that fits the room's tests."""
-    listed = importlib.import_module(f"tests.bench.mutants.{room}")
-    every = [mutant for mutant in listed.MUTANTS if only in f"{mutant.file}\n{mutant.old}\n{mutant.new}"]
-    score.equivalent += [f"{room}: {described(m)}: {m.equivalent}" for m in every if m.equivalent]
-    mutants = [mutant for mutant in every if not mutant.equivalent]
-    if not mutants:
-        return
-    # Without a change the tests must pass, or everything would count as noticed.
-    log = trees[0].with_suffix(".log")
-    plain = start(trees[0], None, listed.TESTS, 1800, log)
-    while (status := status_of(plain)) is None:
+def of_room(room: str) -> ModuleType:
+    """The list of a room."""
+    return importlib.import_module(f"tests.bench.mutants.{room}")
+
+
+def tests_of(room: str) -> tuple[str, ...]:
+    """The tests of a room. A lab's are its own: no lesson imports another."""
+    if not room.startswith("lab"):
+        return of_room(room).TESTS
+    facts, every = (f"tests/lessons/{name}.py -k {room[3:]}" for name in ("test_facts", "test_every_lab"))
+    return facts, f"tests/lessons/{room}", every
+
+
+def chosen_of(room: str, only: str) -> list[Mutant]:
+    """The mutants of a room that have this text in them."""
+    return [mutant for mutant in of_room(room).MUTANTS if only in f"{mutant.file}\n{mutant.old}\n{mutant.new}"]
+
+
+def plant(names: list[str], only: str, limit: float, trees: list[Path], score: Score) -> None:
+    """The mutants of these rooms, as many at a time as there are trees.
+
+    Without a change the tests of a room must pass, or everything would count as noticed. limit: seconds; with 0 it is
+    one that fits the room, and its mutants wait for those tests.
+    """
+    mutants: dict[str, list[Mutant]] = {}
+    for room in names:
+        score.equivalent += [f"{room}: {described(m)}: {m.equivalent}" for m in chosen_of(room, only) if m.equivalent]
+        mutants[room] = [mutant for mutant in chosen_of(room, only) if not mutant.equivalent]
+    waiting = deque(Attempt(room, None, 1800) for room in names if mutants[room])
+    if limit:
+        waiting.extend(Attempt(room, mutant, limit) for room in names for mutant in mutants[room])
+    running: list[Attempt] = []
+    free = list(trees)
+    while waiting or running:
+        while waiting and free:
+            attempt = waiting.popleft()
+            problem = start(attempt, free[-1])
+            if problem:
+                score.add(attempt, ERROR, problem)
+            else:
+                free.pop()
+                running.append(attempt)
+        for attempt in list(running):
+            status = status_of(attempt)
+            if status is None:
+                continue
+            running.remove(attempt)
+            put_back(attempt)
+            free.append(attempt.tree)
+            if attempt.mutant:
+                score.add(attempt, outcome(status), first_failure(attempt.said()))
+            elif status != 0:
+                score.errors.append(f"{attempt.room}: its tests fail without any change\n{attempt.said()[-2000:]}")
+            else:
+                room, seconds = attempt.room, time.monotonic() - attempt.began
+                print(f"{room}: {len(mutants[room])} mutants; its tests alone take {seconds:.0f} s", flush=True)
+                if not limit:
+                    waiting.extend(Attempt(room, mutant, 60 + 5 * seconds) for mutant in mutants[room])
         time.sleep(0.05)
-    seconds = time.monotonic() - plain.began
-    if status != 0:
-        said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-        score.errors.append(f"{room}: its tests fail without any change\n{said}")
-        return
-    print(f"{room}: {len(mutants)} mutants; its tests alone take {seconds:.0f} s", flush=True)
-    for mutant, found, said, took in attempts(mutants, listed.TESTS, limit or 60 + 5 * seconds, trees):
-        score.add(room, mutant, found, said)
-        why = "" if found == SURVIVED else f"   {said[:150]}"
-        print(f"  {found:9} {took:5.0f} s  {described(mutant)}{why}", flush=True)
+
+
+def first_failure(said: str) -> str:
+    """The first line of pytest's that names a failure, or its first line."""
+    lines = said.splitlines()
+    return ([line for line in lines if line.startswith(("FAILED", "ERROR", "E  "))] or lines or [""])[0]
 
 
 def main() -> int:
@@ -295,15 +331,14 @@ def main() -> int:
     began, score = time.monotonic(), Score()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="strength-") as folder:
-        trees = [copy_of_the_tree(Path(folder) / f"tree{i}") for i in range(max(1, chosen.j))]
         try:
-            for room in chosen.rooms or rooms():
-                plant(room, chosen.only, chosen.limit, trees, score)
+            trees = copies_of_the_tree(Path(folder), max(1, chosen.j))
+            plant(chosen.rooms or rooms(), chosen.only, chosen.limit, trees, score)
         finally:
             for pid in RUNNING:
                 os.killpg(pid, signal.SIGKILL)
-    score.show()
-    print(f"\n{score.share:.1%} noticed, in {(time.monotonic() - began) / 60:.0f} minutes")
+            score.show()
+            print(f"\n{score.share:.1%} noticed, in {(time.monotonic() - began) / 60:.0f} minutes", flush=True)
     return 1 if score.errors or score.share < ENOUGH else 0
 
 

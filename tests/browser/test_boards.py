@@ -18,7 +18,7 @@ NAME = "boards.ipynb"
 TALLEST = 560  # px, finished, so that goal, board and table are on one screen
 CELLS = (
     "from course.exercises import Lab\nfrom course.lessons import lab04\nfrom course.lessons.lab04 import refill\n"
-    "lab = Lab('04', show=False)",
+    "lab = Lab('04', show=False)\nlab.predict('gain', 'b')",
     "lab04.be_the_scheduler()",
     "lab.predict('bigger')",
     "lab04.at_work(refill.counts_only_newcomers)",
@@ -27,6 +27,17 @@ CELLS = (
 WORDS = "Look at [request 2](#see:request-2), at [prefill](#see:prefill), or at [what was simulated](#see:simulated)."
 MOVES = "([board, moves]) => Number(board.dataset.moves) !== moves"
 BUSY = 20 * SECOND
+# What the frame of a refusal lies over, besides what it frames.
+FRAMED = """(board) => [...board.querySelectorAll(".course-lit")].flatMap((lit) => {
+  const [box, { outlineWidth, outlineOffset }] = [lit.getBoundingClientRect(), getComputedStyle(lit)];
+  const wide = parseFloat(outlineWidth) + parseFloat(outlineOffset) - 0.5;
+  return [...board.querySelectorAll("*:not(.course-spoken)")].filter((one) => {
+    if (lit.contains(one) || one.contains(lit)) return false;
+    const { left, right, top, bottom, width } = one.getBoundingClientRect();
+    const beside = left >= box.right + wide || right <= box.left - wide;
+    return width && !beside && top < box.bottom + wide && bottom > box.top - wide;
+  }).map((one) => `${lit.className} over ${one.className || one.tagName} ${one.textContent.slice(0, 20)}`);
+})"""
 
 
 @pytest.fixture
@@ -95,6 +106,7 @@ def test_a_game_by_keys_alone_and_after_a_restart(lab: LabPage) -> None:
     expect(board.locator("[role=status]")).to_contain_text("needs 3 slots", timeout=BUSY)
     expect(board.locator(".course-card.course-lit")).to_have_text("3came 0 steps ago")  # the draft is kept
     assert board.locator(".course-card[aria-pressed=true]").count() == 3 and moves(board) == 0
+    assert board.evaluate(FRAMED) == []
     press(lab, board, "3", "2", "1")  # taken back
     expect(board.locator(".course-broken")).to_have_count(0)  # what was refused is not the plan any more
     assert by_keys(lab, board) <= 30

@@ -170,7 +170,7 @@ def test_seconds_of_draft_and_verification():
 
 def test_recorded_is_what_was_recorded_in_all_its_parts():
     load = Workload([0.0], [3], [4])
-    recorded, verify = steptime.recorded("h200-llama3-8b-flash"), steptime.verify().seconds
+    recorded, verify = steptime.recorded("h200-llama3-8b-verify"), steptime.verify().seconds
 
     def badge(executor):
         return serve(load, Drafting(policies.Continuous(2, 8), 3), executor).steptime

@@ -44,6 +44,11 @@ def test_the_second_finds_what_the_first_has(run):
     numbers = done.summary()
     assert numbers["prefix_cache_queries"] == 28 and numbers["prefix_cache_hits"] == 12
     assert numbers["prefix_hit_rate"] == numbers["prefix_hit_rate_first"] == 12 / 28
+    assert numbers["prefix_evicted_blocks"] == 0
+    # Three blocks hold one request: a stranger's three push out both that have a hash, and are like nobody else's.
+    load = Workload([0.0, 5.0, 9.0], [10, 9, 10], [1] * 3, prefix=[("a", "b"), (), ("a", "b")], prefix_block_size=4)
+    done = served(run, load, 3)
+    assert done.log.lookups[:, 2].tolist() == [0, 0, 0] and done.summary()["prefix_evicted_blocks"] == 2
 
 
 @pytest.mark.parametrize("run", LOOPS)
@@ -116,20 +121,37 @@ def test_all_blocks_come_home():
         assert engine.pool.free == 12 and engine.steps == len(engine.pool.column) == len(engine.pool.shared)
 
 
-def test_mooncake_one_after_the_other(shared):
-    """25,332 hit blocks by the trace's ids; 23 of these are partial, or hold a prompt's last token."""
+@pytest.fixture(scope="module")
+def mooncake(shared):
+    """The trace's first requests with their answers, so far apart that each is served alone."""
     path = shared / "realinputs" / "traces" / "mooncake_conversation_head3000.jsonl"
     if not path.exists():
         pytest.skip("no traces beside the project")
     with pytest.warns():
-        load = traces.read(path)
-    apart = replace(load, arrival=np.arange(3000) * 1e6, output_tokens=np.ones(3000, dtype=int))
+        return replace(traces.read(path), arrival=np.arange(3000) * 1e6)
+
+
+def test_mooncake_one_after_the_other(mooncake):
+    """25,332 hit blocks by the trace's ids; 23 of these are partial, or hold a prompt's last token."""
+    load = replace(mooncake, output_tokens=np.ones(3000, dtype=int))
     for tokens in (512, 256):
-        run = serve(apart, policies.Continuous(1, 10**6), SECOND, KVCache(512 * 200_000 // tokens, tokens,
+        run = serve(load, policies.Continuous(1, 10**6), SECOND, KVCache(512 * 200_000 // tokens, tokens,
                     prefix_caching=True))  # fmt: skip
         full = np.minimum(lru_hits(load).hit_blocks * 512, (load.prompt_tokens - 1) // tokens * tokens)
         assert run.log.lookups[:, 2].tolist() == (full // tokens * tokens).tolist()
         assert tokens != 512 or full.sum() == 25_309 * 512
+
+
+@pytest.mark.parametrize("blocks, lru, tail, head", [(5_000, 8_695, 8_428, 9_170), (20_000, 22_417, 22_165, 22_499)])
+def test_mooncake_in_little_memory(mooncake, blocks, lru, tail, head):
+    """Answers take blocks, so the engine of 0.19 finds fewer than a cache that holds prompts alone. 0.33 reuses those
+    that nobody can find, the last of each request, before all others, and finds more.
+    """
+    assert lru_hits(mooncake, blocks).hit_blocks.sum() == lru
+    for version, found in (("0.19", tail), ("0.33", head)):
+        cache = KVCache(blocks, 512, version, prefix_caching=True)
+        run = serve(mooncake, policies.Continuous(1, 10**6, engine_version=version), SECOND, cache)
+        assert run.log.lookups[:, 2].sum() == found * 512
 
 
 # Loads that share

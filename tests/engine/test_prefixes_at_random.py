@@ -115,6 +115,7 @@ def parts(case, run, want):
     found = strategies.differences(case, run, out)
     found += [] if run.log.lookups.tolist() == [list(hit) for hit in hits] else ["hits"]
     found += [] if run.steps.shared.tolist() == spared else ["steps.shared"]
+    found += [] if run.log.evicted == out.evicted else ["evicted"]
     numbers = run.summary()
     computed = sum(case.prompt) + sum(case.output) - len(case.prompt)
     computed += numbers["recomputed_tokens"] - numbers["prefix_cache_hits"]
@@ -124,7 +125,7 @@ def parts(case, run, want):
 @pytest.mark.parametrize("part", range(size(1, 4)))
 def test_both_loops_are_the_oracle(part):
     """Times, hits, preemptions, the columns of the steps: equal to the last bit, however often the policy is asked."""
-    seen = dict.fromkeys(("hits", "preempted", "hits after it", "several times", "an answer"), 0)
+    seen = dict.fromkeys(("hits", "preempted", "hits after it", "several times", "an answer", "evicted"), 0)
 
     @hypothesis.seed(part)  # other cases in each part, the same in each run
     @given(sharing())
@@ -137,6 +138,7 @@ def test_both_loops_are_the_oracle(part):
         out, hits, _ = want
         seen["hits"] += any(there for *_, there in hits)
         seen["preempted"] += any(out.preempted)
+        seen["evicted"] += bool(out.evicted)
         seen["hits after it"] += len({who for who, *_, there in hits if there}) < sum(bool(there) for *_, there in hits)
         seen["several times"] += max(out.preempted) > 1
         seen["an answer"] += any(
@@ -220,6 +222,7 @@ def test_the_loops_are_one_under_other_policies(kind):
             else:
                 assert not test_plain.differences(fast, other), case
                 assert np.array_equal(fast.log.lookups, other.log.lookups), case
+                assert fast.log.evicted == other.log.evicted, case
                 assert np.array_equal(fast.steps.shared, other.steps.shared), case
 
     equal()

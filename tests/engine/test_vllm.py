@@ -164,7 +164,7 @@ def test_the_watermark_is_vllms(engine):
 def test_the_watermark_by_hand():
     """Ten blocks of 4 tokens, 2 of them (0.2 x 11) kept free while anybody runs: the third waits for the others."""
     load, cache = Workload([0.0] * 3, [12, 20, 4], [2, 2, 1]), KVCache(10, 4)
-    for watermark, ttft in ((0, [1, 1, 1]), (0.2, [1, 1, 3]), (1, [1, 3, 5])):
+    for watermark, ttft in ((0, [1, 1, 1]), (0.2, [1, 1, 3]), (0.99, [1, 3, 5])):
         policy = policies.Continuous(4, 64, engine_version="0.33", watermark=watermark)
         for serve_it in ENGINES.values():
             assert serve_it(load, policy, cache).ttft.tolist() == ttft, watermark
@@ -226,7 +226,7 @@ def test_what_is_no_version_is_refused(bad):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["roomy", "tight", "nochunk", "prefix"])
+@pytest.mark.parametrize("kind", ["roomy", "tight", "nochunk", "prefix", "watermark"])
 def test_a_set_recorded_by_others(kind, version, shared):
     """As ours, but times and chunks one by one, and free blocks, which the roomy ones leave out.
 

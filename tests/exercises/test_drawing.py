@@ -82,6 +82,29 @@ def test_options_chosen_before_it_was_drawn_are_read_and_kept(lab):
     assert "No prediction yet" in repr(lab.recap("p99"))  # and the other way round
 
 
+def test_a_curve_that_shows_a_choices_answer_waits_for_the_choice(tmp_path):
+    late = replace(AREA, after="p99")
+    lab = Lab(replace(TOY, predictions=(TOY.predictions[0], late)), Progress(tmp_path), show=False)
+    for said in (lab.predict("area", FLAT).text(), _committed(lab.predict("area"))):
+        assert "Commit the prediction above first: this curve shows its answer." in said
+    assert lab.progress.lab("98")["predictions"] == {}
+    lab.predict("p99", "b")
+    assert "At 32 m you drew 1 m²" in lab.predict("area", FLAT).text()
+    lab.progress.change("98", "predictions", "p99", lambda _: None)
+    assert "Close all along" in lab.predict("area", RIGHT).text()  # what was shown once is no secret
+    with pytest.raises(ValueError, match="'area' is after 'nobody'"):
+        replace(TOY, predictions=(TOY.predictions[0], replace(AREA, after="nobody")))
+    with pytest.raises(ValueError, match="'area' is after 'p99'"):
+        replace(TOY, predictions=(late, TOY.predictions[0]))
+
+
+def _committed(form: SketchForm) -> str:
+    """What the browser says to a drawing, of which it gets no truth."""
+    form._asked(None, {"commit": FLAT}, [])
+    assert "curve" not in form._paper.drawn
+    return form._paper.drawn["fault"]
+
+
 def test_a_belief_needs_an_answer():
     with pytest.raises(ValueError, match="area-is-length"):
         replace(AREA, answers={})

@@ -12,7 +12,7 @@ import pytest
 from course import policies
 from course.engine.serving import serve
 from course.explore import board_text
-from course.explore.board import MOST_STEPS, Ask, Board, Game, Refused, played
+from course.explore.board import MOST_STEPS, Ask, Board, Game, Refused, Score, played
 from course.explore.board_view import Match, Memory
 from course.explore.scores import values, verdict
 from course.workload import Workload
@@ -227,6 +227,11 @@ def test_a_verdict_compares_all_scores():
     assert (
         trade.startswith("A trade against it: better in mean") and "worse in wasted slot-steps 2 for 0, steps" in trade
     )
+
+
+def test_a_mean_is_written_alike_in_whatever_order_it_was_added_up():
+    score = Score("mean TTFT [ms]", values, "{:.0f}")
+    assert score.words(107.49999999999999) == score.words(107.5) == score.words(107.50000000000001)
 
 
 # What the page gets

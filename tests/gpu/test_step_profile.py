@@ -101,8 +101,12 @@ def test_an_engines_attention_is_recorded_where_it_was_asked_for() -> None:
     assert columns["decodes"].max() == 1_024
     assert columns["decode_context"].max() > 600_000  # of a card that holds 640,000 to 900,000 beside an 8B
     assert {16, 16_384} <= set(columns["chunk"][columns["cached"] == 65_536])
+
+
+def test_steps_that_verify_are_recorded_at_all_points_that_were_asked_for() -> None:
+    recording = files.read("llama_step", "h200_llama3_8b_verify")
     verified = recording["verify"]
     assert {column for column in verified} == set(step_profile.VERIFY_COLUMNS)
-    wanted = set(step_profile.verify_points(max(columns["decode_context"])))
+    wanted = set(step_profile.verify_points(max(recording["points"]["decode_context"])))
     each = np.array(verified["context"]) // verified["sequences"]
     assert set(zip(verified["sequences"], verified["drafts"], each.tolist(), strict=True)) == wanted

@@ -139,6 +139,12 @@ def verifications(draw: random.Random) -> tuple[Any, ...]:
     return plain, draw.uniform(0.05, 0.6), steps, draw.uniform(0.2, 0.95)
 
 
+def step_times(draw: random.Random) -> tuple[Any, ...]:
+    """A plain step, a pass of the draft, a step that verifies, its drafts, and an acceptance."""
+    plain = draw.uniform(3, 20)
+    return plain, draw.uniform(0.05, 3), plain * draw.uniform(1, 4), draw.randint(1, 7), draw.uniform(0.2, 0.95)
+
+
 def deadlines(draw: random.Random) -> tuple[Any, ...]:
     """Those who wait, some of them hopeless, between two seconds: nobody has to start just now."""
     waiting = [(float(draw.randint(0, 20)), 10 * draw.randint(1, 9)) for _ in range(draw.randint(0, 8))]
@@ -199,6 +205,7 @@ DRAWS = {
     ("11", "edges"): prompt_lengths,
     ("11", "pack"): ragged,
     ("12", "loop"): captures,
+    ("13", "speed_up"): step_times,
     ("13", "how_many"): verifications,
     ("14", "cost"): shared_steps,
     ("14", "route"): engines,

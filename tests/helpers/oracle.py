@@ -63,6 +63,8 @@ class Outcome:
     """How often enough was free for a piece, but not in one hole."""
     retries: dict = field(default_factory=dict)
     """How often somebody was told to come again."""
+    evicted: int = 0
+    """Blocks that others could have found, taken for something else."""
     left: dict = field(default_factory=dict)
     """Who went without a whole answer: (why, when, tokens computed for it that nobody has lost before)."""
 

@@ -21,6 +21,7 @@ class Memory:
         self.blocks = [Block() for _ in range(num_blocks)]
         self.unused, self.known = list(self.blocks), []
         self.of = {}  # request -> its blocks
+        self.evicted = 0  # blocks whose text others may know, taken for something else
 
     def copy(self):
         """The same again, of which nothing is shared with this but the texts."""
@@ -31,6 +32,7 @@ class Memory:
         made.blocks, made.unused, made.known = (
             [twins[b] for b in some] for some in (self.blocks, self.unused, self.known)
         )
+        made.evicted = self.evicted
         made.of = {who: [twins[block] for block in blocks] for who, blocks in self.of.items()}
         return made
 
@@ -54,11 +56,15 @@ class Memory:
     def add(self, who, count):
         for _ in range(count):
             block = self.unused.pop(0)
-            if block.text is not None:
-                self.known.remove(block)
-                block.text = None
+            self.forget(block)
             block.users.add(who)
             self.of[who].append(block)
+
+    def forget(self, block):
+        if block.text is not None:
+            self.known.remove(block)
+            self.evicted += block.text[0] != "nobody else's"
+            block.text = None
 
     def name(self, who, texts):
         """Its full blocks have these texts."""
@@ -71,9 +77,7 @@ class Memory:
         """So many for drafts, whose text nobody can know."""
         lent = [self.unused.pop(0) for _ in range(count)]
         for block in lent:
-            if block.text is not None:
-                self.known.remove(block)
-                block.text = None
+            self.forget(block)
         return lent
 
     def take_back(self, lent):
@@ -125,6 +129,7 @@ def serve_sharing(
         queue += door.come_in(now)
         if not queue and not batch:
             if door.next is None:
+                out.evicted = memory.evicted
                 return out, hits, spared
             now = door.next
             continue

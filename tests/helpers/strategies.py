@@ -398,6 +398,19 @@ def rivals(draw):
 
 
 @st.composite
+def holes(draw):
+    """Reserved pieces of many lengths, given back out of turn: enough blocks are free, and not side by side."""
+    n = draw(st.integers(8, 16))
+    prompt, output = (tuple(draw(st.lists(st.integers(1, 40), min_size=n, max_size=n))) for _ in range(2))
+    longest = max(p + o for p, o in zip(prompt, output, strict=True))
+    size, reserve = draw(st.sampled_from([1, 4])), draw(st.sampled_from(["power of two", "length"]))
+    cache = KVCache(-(-2 * longest // size), size, max_model_len=longest, reserve=reserve)
+    policy = policies.Continuous(n, draw(st.sampled_from([n, 4 * n, 1_000])))
+    columns = _columns(draw, n, prompt, output)
+    return Case(*columns, policy, draw(STEP_TIMES), cache, guess=draw(st.sampled_from([output, None])))
+
+
+@st.composite
 def prefill_first(draw):
     """Often with few blocks, so that somebody who decodes must give way."""
     case = draw(st.one_of(continuous(), storms()))
@@ -469,9 +482,9 @@ def capped(draw):
 
 
 @st.composite
-def leaving(draw, sharing_too=False):
+def leaving(draw, *only, sharing_too=False):
     """Whoever asked goes if the first token does not come in time; and a policy that also rejects."""
-    kinds = (
+    kinds = only or (
         continuous(),
         storms(),
         many_in_chunks(),

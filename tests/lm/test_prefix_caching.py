@@ -64,6 +64,20 @@ def test_words_and_logits_are_the_same_with_prefixes_reused(model, monkeypatch, 
         assert np.abs(runs[True, "logits"][place] - expected).max() < ERROR
 
 
+def test_a_history_that_all_share_is_computed_once(model):
+    """Of 1,668 prompt tokens 196: the whole first prompt, and of each other what is behind the last full block."""
+    history = ["Count from 3 to 9.", "3 4 5 6 7 8 9"] * 4
+    load = lm.Questions.at_once(
+        [[*history, f"Spell {word}."] for word in ["owl", "cat", "dog", "fish", "bird", "tree", "moon", "star"]] * 3
+    )
+    alone, shared = (
+        lm.serve_live(load, policies.Continuous(8, 256), model, KVCache(2_000, 16, prefix_caching=caching), waits=False)
+        for caching in (False, True)
+    )
+    assert shared.words == alone.words and len(set(shared.words)) == 8
+    assert [int(run.steps.prefill_tokens.sum()) for run in (shared, alone)] == [196, 1_668]
+
+
 def test_as_many_tokens_are_found_as_vllm_found(model, asked):
     recorded = vllm_live.read("prefix_on")
     load = lm.Questions(asked, recorded.due - recorded.due[0], max_tokens=1)

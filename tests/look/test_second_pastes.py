@@ -171,7 +171,6 @@ class TestOneLine:
         ("line", "suggested"),
         [
             (prefill(16384, 370, 646), "(370 running, 646 waiting, 16,384 prompt tokens: like prefill_budget)"),
-            (vllm(1, 0, 0.8, 2.2, prompts=102.2), "(1 running, 0 waiting: like client)"),
             (vllm(40, 8, 30.0, 800.0), "like slots or prefill_budget"),
             (vllm(40, 8, 99.0, 800.0), "like kv_blocks"),
             (vllm(0, 8, 0.0, 0.0), "like stuck"),

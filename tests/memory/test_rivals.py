@@ -47,9 +47,11 @@ def test_external_fragmentation_and_compaction(run):
     cache = {"num_blocks": 18, "block_size": 1, "reserve": "length", "max_model_len": 18}
     waits = run(HOLES, policies.Continuous(8, 64), SECOND, KVCache(**cache))
     assert waits.response.tolist() == [2, 6, 2, 8]  # 10 are free from 2 s on, and no hole of 8
+    assert waits.steps.free.tolist() == [2, 2, 10, 10, 10, 10, 10, 10]
+    assert waits.steps.compaction_debt.tolist() == [0, 0, 4, 4, 4, 4, 0, 0]  # of 10 all but the hole of 6
     # B's 8 blocks move in the step from 2 s to 3 s, which takes 8 x 0.25 s longer.
     moves = run(HOLES, policies.Continuous(8, 64), SECOND, KVCache(**cache, compaction=0.25))
-    assert moves.response.tolist() == [2, 8, 2, 6]
+    assert moves.response.tolist() == [2, 8, 2, 6] and not moves.steps.compaction_debt.any()
 
 
 TWO = Workload([0.0, 0.0], [4, 4], [4, 4])

@@ -5,7 +5,7 @@ import pytest
 from course.steptime import Step, Verification, files, recorded, verify
 
 H200 = verify()
-TABLE = files.read("llama_step", "h200_llama3_8b_flash")["verify"]
+TABLE = files.read("llama_step", "h200_llama3_8b_verify")["verify"]
 
 
 def test_at_the_recorded_points_it_gives_what_was_recorded():
@@ -17,7 +17,7 @@ def test_at_the_recorded_points_it_gives_what_was_recorded():
 
 
 def test_no_drafts_are_a_step_of_decodes():
-    step = recorded("h200-llama3-8b-flash")
+    step = recorded("h200-llama3-8b-verify")
     for sequences in (1, 8, 64, 256):
         expected = step(Step(sequences, 1_024 * sequences, ()))
         assert H200.seconds(sequences, 0, 1_024) == pytest.approx(expected, rel=1e-12)
@@ -33,18 +33,15 @@ def test_more_drafts_sequences_and_context_take_longer():
         assert times == sorted(times)
 
 
-def test_keys_and_values_that_are_read_once_make_drafts_of_many_sequences_cheaper():
-    """Of a few sequences drafts cost next to nothing either way, and seven of one even more than before."""
-    once, step = verify("h200-llama3-8b-verify"), recorded("h200-llama3-8b-verify")
-    for sequences in (16, 32, 64, 128, 256):
-        for drafts in (1, 2, 4, 7):
-            assert once.seconds(sequences, drafts, 1_024) < H200.seconds(sequences, drafts, 1_024)
-            assert once.seconds(sequences, drafts, 4_096) < H200.seconds(sequences, drafts, 4_096)
+def test_keys_and_values_that_are_read_once_make_drafts_cheap():
+    """Of a few sequences drafts cost next to nothing, and of 64 less than half of what a sequence more would."""
+    step = recorded("h200-llama3-8b-verify")
     for sequences, drafts in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1)):  # the goal of 1.04
         plain = step(Step(sequences, 1_024 * sequences, ()))
-        assert once.seconds(sequences, drafts, 1_024) < 1.04 * plain
+        assert H200.seconds(sequences, drafts, 1_024) < 1.04 * plain
     # 64 with a draft, 1.10. And never less than a step of decodes.
-    assert 1 < once.seconds(64, 1, 1_024) / step(Step(64, 64 * 1_024, ())) < 1.10
+    plain, double = (step(Step(many, many * 1_024, ())) for many in (64, 128))
+    assert plain < H200.seconds(64, 1, 1_024) < min(1.10 * plain, (plain + double) / 2)
 
 
 def test_beyond_the_recording_it_is_refused():
@@ -55,8 +52,9 @@ def test_beyond_the_recording_it_is_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             H200.seconds(*ask)
-    with pytest.raises(ValueError, match="h100-llama3-8b has no steps that verify drafts"):
-        verify("h100-llama3-8b")
+    for name in ("h100-llama3-8b", "h200-llama3-8b-flash"):
+        with pytest.raises(ValueError, match=f"{name} has no steps that verify drafts"):
+            verify(name)
     with pytest.raises(ValueError, match="no recording of llama_step is called 'mine'"):
         verify("mine")
 
@@ -76,4 +74,4 @@ ONE_LESS = [i for i, pair in enumerate(zip(TABLE["sequences"], TABLE["drafts"], 
 )
 def test_damaged_tables_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        Verification(recorded("h200-llama3-8b-flash"), TABLE | change)
+        Verification(recorded("h200-llama3-8b-verify"), TABLE | change)

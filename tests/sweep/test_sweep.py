@@ -217,6 +217,21 @@ def test_the_order_of_the_names_makes_no_other_run(tmp_path):
     assert sweep(designs.numbers, {"word": ["a"], "x": [1.0]}, **more) == first and told == [(1, 1)]
 
 
+def test_ctrl_c_between_a_row_and_its_count_tells_of_the_row(tmp_path, monkeypatch):
+    path, told, add = tmp_path / "s.jsonl", [], rows_file._add
+
+    def add_and_stop(file, row):
+        add(file, row)
+        if row.settings["x"] == 2.0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(rows_file, "_add", add_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(designs.numbers, {"x": [1.0, 2.0, 3.0]}, executor=OneProcess(), resume=path,
+              tell=lambda *n: told.append(n))  # fmt: skip
+    assert told[-1] == (len(rows_file.read(path)), 3) == (2, 3)
+
+
 @pytest.mark.parametrize("cut", [1, 2, 40, -1])
 def test_a_last_line_that_was_cut_off_is_run_again(tmp_path, cut):
     path, grid = tmp_path / "s.jsonl", {"x": [1.0, 2.0, 3.0]}

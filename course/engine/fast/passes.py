@@ -48,7 +48,7 @@ class Passes(Lives):
             seconds = self.run_live(chunks, self.decodes + sum(chunk for _, chunk, _ in chunks))
         self.now += seconds + self.pool.copying() if self.counts else seconds
         self.clock.append(self.now)
-        self.last_step_end = now = self.now
+        self.last_step_end = self.now
         if self.decodes:
             self.fruitless = 0
             self.context += self.decodes
@@ -56,12 +56,17 @@ class Passes(Lives):
         self.computed(chunks)
         if not self.simulated:
             self.finish_foretold()
-        elif (
-            until is not None and until > now and self.honour_until and not self.prefilling and now < self.stop
+        elif until is not None and self.honour_until and self.goes_on(until):
+            self.decode_steps(until, if_there_is_room=True)
+
+    def goes_on(self, until: float) -> bool:
+        """Whether steps of decodes alone follow the one that has just ended, by an answer that holds until then."""
+        now = self.now
+        return (
+            until > now and not self.prefilling and now < self.stop
             and self.finishes[0][0] > self.steps and self.arrivals.times[self.arrivals.head] > now
             and (not self.impatient or self.next_leave > now)
-        ):  # fmt: skip
-            self.decode_steps(until, if_there_is_room=True)
+        )  # fmt: skip
 
     def decode_steps(self, until: float | None, *, if_there_is_room: bool = False) -> None:
         """One step of decodes alone, or all up to the next change if the answer holds.

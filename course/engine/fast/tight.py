@@ -10,6 +10,7 @@ the workload, not an object. `_rounds` is for prompts that fit whole, `_chunked`
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Protocol
 
 from course.engine.arrivals import NEVER
 from course.engine.fast.passes import Passes
@@ -20,21 +21,32 @@ from course.memory.block_pool import BlockPool
 from course.memory.phases import Phases
 from course.policies.continuous import Continuous
 
+_RULES = ("schedule", "queue", "victim", "room", "cap", "cap_among", "admit", "make_room")  # a policy's
 _ROUNDS = 1 << 10  # at a time; then the times of the steps so far go where they take less memory
 _PAUSE = 16  # times that the policy is asked before the next try
 _ROOMY = 8  # one in so many blocks free: then a shortage is some time off
 
 
-def shortcut(engine: Passes) -> Shortcut | None:
+class Way(Protocol):
+    """A tight loop."""
+
+    def taken(self) -> bool:
+        """Serve as far as this way leads. False if it is not open: then the policy must be asked."""
+        ...
+
+
+def shortcut(engine: Passes) -> Way | None:
     """The tight loop for this engine, None if it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
-    if type(engine.pool) is not BlockPool:
-        return None
-    if type(policy) is not Continuous or vars(policy).keys() & {"schedule", "queue", "victim", "admit", "make_room"}:
-        return None
-    if policy.watermark:
+    if type(policy) is not Continuous or not vars(policy).keys().isdisjoint(_RULES):
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
+        return None
+    if engine.cache and engine.cache.prefix_caching:
+        from course.engine.fast.joining import joining  # not needed by others
+
+        return joining(engine, policy, simulated)
+    if type(engine.pool) is not BlockPool or policy.watermark:
         return None
     load = arrivals.load
     if load is None or load.patience is not None or arrivals.follow_answers or len(load) < len(arrivals.arrival):
@@ -48,7 +60,7 @@ class Shortcut(Rows):
     pause = 0  # times that the policy is asked before the next try
 
     def taken(self) -> bool:
-        """Serve as far as this way leads. False if it is not open: then the policy must be asked."""
+        """See Way."""
         engine = self.engine
         self.pause -= 1
         if self.pause > 0 or engine.sent_back or engine.prefilling:

@@ -5,7 +5,7 @@ from functools import cache
 from course.lessons.lab13 import pays
 from course.lessons.lab13.pays import Served
 
-RUNNING, DRAFTS = 64, 4
+RUNNING, DRAFTS = 128, 4
 NUMBERS = (0, 1, 2, 4, 7)
 """Drafts whose steps the page lists."""
 
@@ -20,7 +20,7 @@ def page() -> str:
     """What an engine's /metrics would show of it, with vLLM's names."""
     run = busy().run.step_time
     lines = [
-        "# simulated, with the names of vLLM's metrics",
+        "# simulated, vLLM's names",
         f"vllm:num_requests_running {RUNNING}",
         "vllm:num_requests_waiting 0",
         f"vllm:spec_decode_num_drafts_total {run.drafts}",  # type: ignore[union-attr]

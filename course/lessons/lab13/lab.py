@@ -8,10 +8,10 @@ from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab13 import figures, pays, spoken, tasks
 from course.lessons.lab13.decision import page
-from course.lessons.lab13.spoken import measured_table
+from course.lessons.lab13.spoken import measured_here
 
 __all__ = [
-    "measured_table", "page", "pays_off", "shared_steps", "three_steps", "ticket_graphs", "with_drafts",
+    "measured_here", "page", "pays_off", "shared_steps", "three_steps", "ticket_graphs", "with_drafts",
 ]  # fmt: skip
 
 

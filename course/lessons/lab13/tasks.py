@@ -6,13 +6,13 @@ from typing import Any
 from course.explore.tasks import Settings
 from course.figures.words import seconds
 from course.lessons.lab13 import pays
-from course.lessons.lab13.pays import BATCHES, HEAD, MODEL, Pays, Served
+from course.lessons.lab13.pays import BATCHES, HEAD, MODEL, SUFFIX, Pays, Served
 
 # Steps
 
 STEP: dict[str, Any] = {"drafter": HEAD, "k": 4, "accept": 0.7, "batch": 1}
 LIKELY, UNLIKELY = 0.8, 0.6
-SHARED = 64
+SHARED = 128
 
 
 def fastest(settings: Settings, result: Pays) -> bool:
@@ -33,9 +33,10 @@ def last_that_pays(settings: Settings, result: Pays) -> bool:
     return here and result.batch == pays.pays_up_to(MODEL, STEP["k"], UNLIKELY)
 
 
-def head_pays_longer(settings: Settings, result: Pays) -> bool:
-    """Whether the head pays in larger batches."""
-    return pays.pays_up_to(HEAD, STEP["k"], UNLIKELY) > result.batch
+def cheaper_pays_longer(settings: Settings, result: Pays) -> bool:
+    """Whether the head pays in larger batches, and a draft that costs nothing in still larger ones, if not in all."""
+    head, free = (pays.pays_up_to(drafter, STEP["k"], UNLIKELY) for drafter in (HEAD, SUFFIX))
+    return result.batch < head < free < BATCHES[-1]
 
 
 def verification(settings: Settings, result: Pays) -> float:
@@ -43,7 +44,7 @@ def verification(settings: Settings, result: Pays) -> float:
     return result.verification / result.plain
 
 
-def at_64(settings: Settings, result: Pays) -> bool:
+def in_the_crowd(settings: Settings, result: Pays) -> bool:
     """Whether the batch is SHARED with the drafts of the start."""
     return result.batch == SHARED and result.k == STEP["k"]
 
@@ -56,7 +57,7 @@ def alone_is_nearly_free(settings: Settings, result: Pays) -> bool:
 
 def loses_for_free(settings: Settings, result: Pays) -> bool:
     """Whether a draft that costs nothing loses here too."""
-    return pays.pays(pays.SUFFIX, result.k, result.accept, result.batch).speed_up < 1
+    return pays.pays(SUFFIX, result.k, result.accept, result.batch).speed_up < 1
 
 
 def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
@@ -73,12 +74,13 @@ def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
         "later": later,
         "gain_later": f"{pays.pays(result.drafter, k, accept, later).speed_up:.2f}",
         "head_up_to": pays.pays_up_to(HEAD, k, accept),
+        "free_up_to": pays.pays_up_to(SUFFIX, k, accept),
         "plain": seconds(result.plain),
         "verification": seconds(result.verification),
         "times": f"{result.verification / result.plain:.1f}",
         "times_alone": f"{alone.verification / alone.plain:.2f}",
         "rows": f"{batch * (k + 1):,}",
-        "free": f"{pays.pays(pays.SUFFIX, k, accept, batch).speed_up:.2f}",
+        "free": f"{pays.pays(SUFFIX, k, accept, batch).speed_up:.2f}",
     }
 
 
@@ -107,7 +109,7 @@ def four_lose(settings: Settings, result: Served) -> bool:
 
 def nobody_slower(settings: Settings, result: Served) -> bool:
     """Whether both halves are as fast as without drafts, and with a draft more they would not be."""
-    here = result.mix == MIXED and result.requests == SERVED["requests"] and 0 < result.k < pays.MOST
+    here = result.mix == MIXED and result.requests == SHARED and 0 < result.k < pays.MOST
     return here and _fair(result) and not _fair(pays.served(result.requests, result.k + 1, result.mix))
 
 

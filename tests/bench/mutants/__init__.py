@@ -6,6 +6,8 @@ from typing import NamedTuple
 class Mutant(NamedTuple):
     """One change. `old` stands in `file` exactly once; `new` takes its place.
 
+    Tests are named as for pytest, with options behind them where they help.
+
     kind: what kind of slip it is. tests: tests to run before those of the room, where they are nearer. equivalent: why
     it changes nothing that anybody could see; such a change is not planted.
     """

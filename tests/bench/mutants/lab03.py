@@ -2,8 +2,7 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, NUMBER, PERCENTILE, TERM, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab03", "tests/lessons/test_every_lab.py")
-EXPLORERS = ("tests/lessons/test_every_explorer.py",)
+EXPLORERS = ("tests/lessons/test_every_explorer.py -k lab03",)
 NAMES = ("facts", "one_engine", "full_batch", "metrics_page", "evening", "live_words")
 ASKS = "course/lessons/lab03/asks.yaml"
 FACTS, ENGINE, FULL, PAGE, EVENING, HERE = (f"course/lessons/lab03/{name}.py" for name in NAMES)

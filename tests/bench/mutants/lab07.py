@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab07", "tests/lessons/test_every_lab.py")
 ASKS, TEXT = "course/lessons/lab07/asks.yaml", "solutions/07_chunked_prefill.py"
 DEEPER = "solutions/07b_chunked_prefill.py"
 FACTS, SHARE, DECISION, TASKS, BY_HAND, RUSH, LONG, CHUNKS, STOPS, FIGURES = (

@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab08", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab08/asks.yaml", "course/lessons/lab08/facts.py"
 SLOTS, DECISION = "course/lessons/lab08/slots.py", "course/lessons/lab08/decision.py"
 TASKS, TEXT = "course/lessons/lab08/tasks.py", "solutions/08_kv_budgeting.py"

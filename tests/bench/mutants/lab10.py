@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, CONSTANT, KEY, NUMBER, ORDER, TERM, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab10", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab10/asks.yaml", "course/lessons/lab10/facts.py"
 PROMPT, CHATS = "course/lessons/lab10/one_prompt.py", "course/lessons/lab10/chats.py"
 LOOKUP, DECISION = "course/lessons/lab10/lookup.py", "course/lessons/lab10/decision.py"

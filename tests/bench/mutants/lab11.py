@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab11", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab11/asks.yaml", "course/lessons/lab11/facts.py"
 BATCH, DEVICE = "course/lessons/lab11/batch.py", "course/lessons/lab11/on_device.py"
 PACK, SHAPES = "course/lessons/lab11/pack.py", "course/lessons/lab11/shapes.py"

@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab13", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab13/asks.yaml", "course/lessons/lab13/facts.py"
 PAYS, SPOKEN = "course/lessons/lab13/pays.py", "course/lessons/lab13/spoken.py"
 ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/decision.py"
@@ -10,7 +9,8 @@ ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/d
 MUTANTS = (
     Mutant(ASKS, "No row gives two tokens.\n    right: b", "No row gives two tokens.\n    right: a", KEY),
     Mutant(ASKS, "The model looks at every draft.\n    right: c", "The model looks at every draft.\n    right: b", KEY),
-    Mutant(FACTS, '"verify": 6', '"verify": 7', NUMBER),
+    Mutant(ADAPTIVE, "accept) * plain / (k * draft + verify)\n\n\ndef forgets",
+           "accept) * plain / (draft + verify)\n\n\ndef forgets", TERM),
     Mutant(FACTS, '"expected_all": k + 1', '"expected_all": k', NUMBER),
     Mutant(FACTS, '"expected": expected(accept, k)', '"expected": expected(accept, k - 1)', TERM),
     Mutant(PAYS, "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-6", "HEAD_S, HEAD_EACH_S = 0.30e-3, 0.6e-3", UNIT),
@@ -20,5 +20,5 @@ MUTANTS = (
     Mutant(ADAPTIVE, "best, most = 0, 1.0", "best, most = 0, 0.0", CONSTANT),
     Mutant(ADAPTIVE, "if gain > most:", "if gain < most:", COMPARISON),
     Mutant(ADAPTIVE, "best, most = k, gain", "best, most = k - 1, gain", BOUNDARY),
-    Mutant(DECISION, "RUNNING, DRAFTS = 64, 4", "RUNNING, DRAFTS = 256, 4", CONSTANT),
+    Mutant(DECISION, "RUNNING, DRAFTS = 128, 4", "RUNNING, DRAFTS = 64, 4", CONSTANT),
 )  # fmt: skip

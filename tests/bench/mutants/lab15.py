@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab15", "tests/lessons/test_every_lab.py")
 ASKS = "course/lessons/lab15/asks.yaml"
 FACTS, PROMISES, ORDERS, DECISION, TASKS, MIXED, FIGURES, GAME, BY_HAND, SURPRISE, WORDS, DEEPER = (
     f"course/lessons/lab15/{name}.py"
@@ -20,7 +19,12 @@ MUTANTS = (
     Mutant(PROMISES, "self.run.ttft <= self.promised", "self.run.ttft <= TTFT[CHAT]", TERM),
     Mutant(PROMISES, "~self.kept & ~self.chat", "~self.kept & self.chat", ORDER),
     Mutant(ORDERS, "case.t0 + case.c * case.batch", "case.t0 + case.batch", TERM),
-    Mutant(ORDERS, "key=lambda place: (start[place] < now, start[place]))", "key=lambda place: start[place])", TERM),
+    Mutant(
+        ORDERS,
+        "pace)\n    return sorted(range(len(waiting)), key=lambda place: (start[place] < now, s",
+        "pace)\n    return sorted(range(len(waiting)), key=lambda place: (0, s",
+        TERM,
+    ),
     Mutant(ORDERS, "return (interactive + bulk)[: most - running]", "return (interactive + bulk)[:most]", TERM),
     Mutant(DECISION, "found.tpot <= tpot,", "found.ttft <= tpot,", ORDER),
     Mutant(DECISION, 'found["tokens"] < found["seqs"]', 'found["tokens"] <= found["seqs"]', COMPARISON),

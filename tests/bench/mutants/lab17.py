@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, ORDER, PERCENTILE, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab17", "tests/lessons/test_every_lab.py")
 ASKS = "course/lessons/lab17/asks.yaml"
 FACTS, TENANTS, TURNS, GATE, DECISION, TASKS, THROTTLED, SILENCE, FIGURES, GAME, BY_HAND = (
     f"course/lessons/lab17/{name}.py"

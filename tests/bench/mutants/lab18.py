@@ -2,7 +2,6 @@
 
 from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORDER, TERM, UNIT, Mutant
 
-TESTS = ("tests/lessons/test_facts.py", "tests/lessons/lab18", "tests/lessons/test_every_lab.py")
 ASKS, FACTS = "course/lessons/lab18/asks.yaml", "course/lessons/lab18/facts.py"
 DESIGN, SCORING = "course/lessons/lab18/design.py", "course/lessons/lab18/scoring.py"
 DRAFTED, KEEPING = "course/lessons/lab18/drafted.py", "course/lessons/lab18/keeping.py"

@@ -72,5 +72,5 @@ def test_a_refill_is_watched_step_by_step_and_an_empty_one_is_not_run():
 
 
 def test_the_board_before_one_trace_says_nothing_of_lengths():
-    assert not re.search(r"answer \d", be_the_scheduler().text())
-    assert "answer 7" in with_a_predictor().text()
+    assert not re.search(r"answer of \d", be_the_scheduler().text())
+    assert "answer of 7" in with_a_predictor().text()

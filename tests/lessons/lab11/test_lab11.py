@@ -150,7 +150,7 @@ def test_offsets_are_sums_of_all_rows_before():
         assert pack.pack_last(decodes, prompts) == [sum(rows[: i + 1]) - 1 if n else -1 for i, n in enumerate(rows)]
 
 
-@pytest.mark.parametrize(("seed", "around"), itertools.product(range(5), (95, 100, 105)))
+@pytest.mark.parametrize(("seed", "around"), list(itertools.product(range(5), (95, 100, 105))))
 def test_the_decision_holds_with_other_draws_and_around_its_load(seed, around):
     speeds = {size: decision.speed_with(size, seed, around) for size in (96, 112, 120, 128, 136, 160)}
     top = max(speeds.values())

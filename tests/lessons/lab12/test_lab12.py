@@ -8,7 +8,7 @@ import pytest
 
 from course.gpu.ops.queue import Queue
 from course.gpu.plain import PlainDevice
-from course.lessons.lab12 import by_hand, capture, decision, figures, lab, one_step, python_part, sketch, ticket
+from course.lessons.lab12 import by_hand, capture, decision, figures, lab, one_step, python_part, sketch, tasks, ticket
 from course.lessons.lab12 import who_waits as who
 from course.lessons.lab12.on_device import DEPENDENT, FORMS, GRAPH, LAUNCHES, PERSISTENT, Toy, spent
 from course.lessons.lab12.recorded import recording
@@ -46,6 +46,14 @@ def test_a_step_of_the_formula_is_the_recorded_one_within_a_quarter():
         assert graph.wall == pytest.approx(16 * 1e6 * recording().each(GRAPH, work) + 10, rel=0.25)
 
 
+@pytest.mark.parametrize("work", one_step.WORKS)
+def test_the_card_is_idle_from_the_end_of_a_launched_kernel_to_the_begin_of_the_next(work):
+    found = one_step.one_step(LAUNCHES, work)
+    begins, lengths = np.array(found.kernels).T
+    gap = np.median(begins[1:] - (begins + lengths)[:-1])
+    assert tasks.idle({}, found) == pytest.approx(gap, abs=0.05)  # two medians of times of 0.01 µs
+
+
 # Program and card
 
 
@@ -55,6 +63,8 @@ def test_a_service_by_hand():
     assert who.waits().step == pytest.approx(0.4e-3 + run)
     assert who.waits(planned=who.DURING).step == pytest.approx(max(card, 0.4e-3 + start))
     assert who.waits(planned=who.DURING, plan_ms=20).step == pytest.approx(20e-3 + start)
+    for found in map(who.waits, who.MODELS):
+        assert tasks.card_waits({}, found) == pytest.approx(1e3 * found.step * (1 - found.busy))
 
 
 def test_corners_hold_what_must_be():
@@ -69,7 +79,7 @@ def test_corners_hold_what_must_be():
         valid(figures.timeline(one_step.one_step(form, work)))
 
 
-@pytest.mark.parametrize(("plan", "batch"), itertools.product((0.2, 0.4, 0.6), (1, 8)))
+@pytest.mark.parametrize(("plan", "batch"), list(itertools.product((0.2, 0.4, 0.6), (1, 8))))
 def test_the_decision_holds_around_its_load(plan, batch):
     """Also for one sequence, and a quicker or slower program: the 8B gains by async scheduling, not by graphs."""
     now = who.waits(who.LARGE, LAUNCHES, who.AFTER, plan, batch)

@@ -25,7 +25,7 @@ def test_a_step_by_hand():
     assert found.draft == pytest.approx(4 * (0.30e-3 + 8 * 0.6e-6), rel=1e-12)
     assert found.tokens == 1.9375
     assert found.speed_up == pytest.approx(1.9375 * found.plain / (found.draft + found.verification), rel=1e-12)
-    assert found.plain < found.read_once < found.verification
+    assert found.plain < found.verification
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -39,9 +39,9 @@ def test_what_is_served_gains_what_the_formula_says(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_answers_of_the_tasks_hold_with_other_draws(seed):
-    speeds = [pays.served(64, k, "all alike", seed).speed for k in range(pays.MOST + 1)]
+    speeds = [pays.served(tasks.SHARED, k, "all alike", seed).speed for k in range(pays.MOST + 1)]
     assert int(np.argmax(speeds)) == 1 and speeds[4] < speeds[0]
-    found = [pays.served(16, k, "half and half", seed) for k in (2, 3, 4)]
+    found = [pays.served(tasks.SHARED, k, "half and half", seed) for k in (2, 3, 4)]
     assert found[0].tpot(1) < found[0].plain_tpot < found[1].tpot(1) < found[2].tpot(1)
 
 
@@ -82,22 +82,18 @@ def test_the_longest_suffix_by_hand():
 # Tuning: what is accepted is best in other batches of the same kind, and what is rejected costs tokens/s
 
 
-@pytest.mark.parametrize(("requests", "seed"), itertools.product((58, 64, 70), (0, 1)))
+@pytest.mark.parametrize(("requests", "seed"), list(itertools.product((112, 128, 144), (0, 1))))
 def test_the_decision_holds_around_its_load(requests, seed):
     speeds = {k: pays.served(requests, k, "all alike", seed).speed for k in (0, 1, 2, 4, 7)}
     assert max(speeds, key=speeds.get) == decision.best() == 1
     assert speeds[4] < speeds[0] < 0.9 * speeds[1]
-    once = {k: pays.pays(pays.HEAD, k, 0.6, requests).speed_up_read_once for k in (1, 2, 4, 7)}
-    # If the cache were read once, two would gain up to a sixteenth more than one; four lose to both there too.
-    assert once[1] > 0.93 * max(once.values()) and once[4] < once[1]
 
 
 @pytest.mark.parametrize("batch", [230, 256])
 def test_at_the_ticket_four_drafts_lose_and_one_does_not(batch):
     for accept in (0.55, 0.6, 0.65):
-        assert pays.pays(pays.HEAD, 4, accept, batch).speed_up < 0.75
-        assert pays.pays(pays.HEAD, 4, accept, batch).speed_up_read_once < 1
-        assert pays.pays(pays.HEAD, 1, accept, batch).speed_up > 0.95
+        assert pays.pays(pays.HEAD, 4, accept, batch).speed_up < 0.9
+        assert pays.pays(pays.HEAD, 1, accept, batch).speed_up > 1.05
 
 
 @pytest.mark.parametrize("requests", [1, 8, 64, 128])
@@ -124,7 +120,7 @@ def test_the_page_has_the_counters_of_the_run():
 @pytest.mark.parametrize(
     ("explorer", "task", "start", "typed"),
     [("shared_steps", "tokens", pays.served(16, 4), typed) for typed in (1.25, 0.31)]
-    + [("pays_off", "verify", pays.pays(batch=64), 0.45)],
+    + [("pays_off", "verify", pays.pays(batch=tasks.SHARED), 0.43)],
 )
 def test_a_reading_that_is_plausible_and_wrong_has_a_hint(explorer, task, start, typed):
     """As a learner types them, with two digits: the accepted drafts alone, their share, and a ratio upside down."""

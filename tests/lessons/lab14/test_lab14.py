@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,6 +108,8 @@ def test_the_route_sees_who_waits_and_who_runs():
         seen.append((list(waiting), list(running)))
         return 0
 
+    replicas = [SimpleNamespace(requests=[SimpleNamespace(computed=n) for n in here]) for here in ((0, 3, 0), (5,))]
+    assert sums.ByCounts(first)(None, replicas) == 0 and seen.pop() == ([2, 0], [1, 1])
     four.served(REPLICAS, 120, route=sums.ByCounts(first))
     waiting, running = np.array(seen, float).transpose(1, 2, 0)
     assert waiting[0].max() > 1 and running[0].max() > 10  # one engine alone falls behind

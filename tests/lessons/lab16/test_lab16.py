@@ -6,7 +6,7 @@ import pytest
 from course import results, serve
 from course.exercises.judge import RIGHT, judge
 from course.lessons import load
-from course.lessons.lab16 import facts, load_test, many_tools
+from course.lessons.lab16 import facts, load_test, many_tools, sketch
 from course.lessons.lab16.tasks import p99
 from tests.helpers.places import SOLUTIONS
 
@@ -85,3 +85,10 @@ def test_the_table_of_limits():
         assert p99(test.run.ttft) > 0.8 * test.stall
     seen, unseen = (p99(load_test.run_test(12, limit, 65_536).written) for limit in (64, 32))
     assert seen > 0.8 * test.stall > 0.05 > unseen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_short_test_shows_the_stall_in_its_p99_and_a_long_one_hides_it(seed):
+    """In five draws of the arrivals: whatever stands in a column of the drawing is no chance."""
+    short, long = sketch.MEASURED[:3], sketch.MEASURED[3:]
+    assert min(sketch.reported(n, seed) for n in short) > 1_000 > 10 * max(sketch.reported(n, seed) for n in long)
