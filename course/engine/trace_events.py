@@ -1,8 +1,8 @@
 """A run as a timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing read.
 
 The format: "Trace Event Format", a document of the Chromium project. Times are microseconds there. Perfetto takes
-the tracks 0 of all processes for one, and draws a track with the number of its process above the others. So tracks count
-from 1, and processes from above all tracks.
+the tracks 0 of all processes for one, and draws a track with the number of its process above the others. So tracks
+count from 1, and processes from above all tracks.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def valid(document):
         assert {"name", "ph", "pid", "tid", "ts"} | NEEDED[event["ph"]] <= set(event)
         assert isinstance(event["name"], str) and isinstance(event["pid"], int) and isinstance(event["tid"], int)
         assert event["ts"] >= 0 and event.get("dur", 0) >= 0
-        # Perfetto takes the tracks 0 of all processes for one, and has a place of its own for one with a process's number.
+        # Perfetto takes the tracks 0 of all processes for one, and has another place for one with a process's number.
         assert event["ph"] == "M" or 0 < event["tid"] < min(processes(document))
         if event["ph"] == "C":
             assert all(isinstance(value, int | float) for value in event["args"].values())
