@@ -8,6 +8,7 @@ too. Exit status 1 where a simulation takes longer than LONGEST.
 """
 
 import importlib
+import inspect
 import itertools
 import pkgutil
 import sys
@@ -59,7 +60,7 @@ def slowest(number: str) -> Iterator[tuple[str, bool, float, dict[str, Any]]]:
     modules = [importlib.import_module(f"{lesson.__name__}.{name}") for name in names]
     for name in lesson.lab.__all__:
         shown = getattr(lesson.lab, name)
-        made = None if shown.__code__.co_argcount else shown()
+        made = None if inspect.signature(shown).parameters else shown()
         if not isinstance(made, Explorer):
             continue
         made.simulate(**made.defaults)  # what is loaded once

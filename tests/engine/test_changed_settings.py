@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
+from course.engine.plain import PlainEngine
+from course.engine.serving import Engine, finish
 from course.policies import Policy, Schedule
 from tests.helpers.asking import serve_asking
 
@@ -78,6 +80,20 @@ def test_a_run_keeps_the_limits_it_was_served_with():
         before["slot_utilisation"],
         before["token_utilisation"],
     )
+
+
+@pytest.mark.parametrize("caching", [False, True])
+@pytest.mark.parametrize(("name", "value", "budget"), [("max_num_seqs", 2, 40), ("max_num_batched_tokens", 4, 4)])
+def test_what_is_changed_once_the_engine_is_made(name, value, budget, caching):
+    """Slots were read when it was made; the budget is read again with each answer."""
+    runs = []
+    for loop in (Engine, PlainEngine):
+        engine = loop(policies.Continuous(4, 40), SECOND, KVCache(40, 4, prefix_caching=caching))
+        engine.follow(Workload(np.arange(20.0), [9] * 20, [7] * 20, prefix=[("a",)] * 20, prefix_block_size=4))
+        setattr(engine.policy, name, value)
+        runs.append(finish(engine))
+        assert (runs[-1].steps.budget == budget).all()
+    assert runs[0].response.tolist() == runs[1].response.tolist()
 
 
 def test_a_schedule_put_into_a_policy_object_counts():

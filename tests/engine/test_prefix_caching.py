@@ -105,6 +105,17 @@ def test_which_free_blocks_are_reused_first(run, version, found):
     assert served(run, load, 5, engine_version=version).log.lookups[-1].tolist() == [4, 9, found]
 
 
+def test_who_finds_room_joins_without_a_question(monkeypatch):
+    """With slots, budget and blocks enough, `Continuous` is not asked."""
+    asked = []
+    schedule = policies.Continuous.schedule
+    monkeypatch.setattr(policies.Continuous, "schedule", lambda *given: asked.append(1) or schedule(*given))
+    load = Workload(np.arange(20.0), [9] * 20, [7] * 20, prefix=[("a", "b")] * 20, prefix_block_size=4)
+    engine = Engine(policies.Continuous(4, 40), SECOND, KVCache(40, 4, prefix_caching=True))
+    engine.follow(load)
+    assert finish(engine).log.lookups[:, 2].sum() == 19 * 8 and not asked
+
+
 def test_a_padded_batch_finds_nothing():
     ids = [("a", "b")] * 2
     load = Workload([0.0, 0.0], [8, 8], [3, 3], prefix=ids, prefix_block_size=4)

@@ -164,10 +164,12 @@ def test_the_watermark_is_vllms(engine):
 def test_the_watermark_by_hand():
     """Ten blocks of 4 tokens, 2 of them (0.2 x 11) kept free while anybody runs: the third waits for the others."""
     load, cache = Workload([0.0] * 3, [12, 20, 4], [2, 2, 1]), KVCache(10, 4)
+    keeping = KVCache(10, 4, prefix_caching=True)
     for watermark, ttft in ((0, [1, 1, 1]), (0.2, [1, 1, 3]), (0.99, [1, 3, 5])):
         policy = policies.Continuous(4, 64, engine_version="0.33", watermark=watermark)
         for serve_it in ENGINES.values():
             assert serve_it(load, policy, cache).ttft.tolist() == ttft, watermark
+            assert serve_it(load, policy, keeping).ttft.tolist() == ttft, watermark
             assert serve_it(load, policy, None).ttft.tolist() == [1, 1, 1]
 
 

@@ -19,7 +19,7 @@ from course.policies.continuous import Continuous
 
 def joining(engine: Passes, policy: Continuous, simulated: Simulated) -> Joining | None:
     """The way for this engine, whose clock is a step-time model; None if it may not be taken."""
-    if not isinstance(engine.pool, PrefixPool) or policy.budget_changes or not policy.enable_chunked_prefill:
+    if not isinstance(engine.pool, PrefixPool) or not policy.enable_chunked_prefill:
         return None
     return Joining(engine, policy, engine.pool, simulated)
 
@@ -49,7 +49,7 @@ class Joining:
         if left < 0 or engine.due > self.pool.free:
             self.full_at = -1
             return False
-        slots, full = policy.max_num_seqs - len(engine.members), self.full_at == engine.answered
+        slots, full = engine.limits.max_num_seqs - len(engine.members), self.full_at == engine.answered
         if engine.queue and left and slots and not full:
             if not self._join(left, slots):
                 return False

@@ -31,12 +31,13 @@ class Rows:
         prompts, outputs, n, cache = load.prompt_tokens, load.output_tokens, len(load), engine.cache
         self.engine, self.requests, self.policy, self.load = engine, n, policy, load
         self.simulated, self.model = simulated, model
+        self.slots = engine.limits.max_num_seqs
         self.blocks, self.total = [0] * n, 0
         if cache is not None:
             self.total = int(engine.pool.free) + sum(engine.pool.held(request) for request in engine.members)
             needed = cache.blocks_for(prompts + outputs - 1)  # at full length
             # Whichever requests get the slots, blocks may never run short: then none need be counted.
-            if min(policy.max_num_seqs, n) * int(needed.max()) > self.total:
+            if min(self.slots, n) * int(needed.max()) > self.total:
                 self.blocks = needed.tolist()
         # A prompt that must run in chunks counts as more than any budget.
         longest = policy.long_prefill_token_threshold or policy.max_num_batched_tokens

@@ -38,7 +38,7 @@ class Way(Protocol):
 def shortcut(engine: Passes) -> Way | None:
     """The tight loop for this engine, None if it may not be taken."""
     arrivals, policy, simulated = engine.arrivals, engine.policy, engine.simulated
-    if type(policy) is not Continuous or not vars(policy).keys().isdisjoint(_RULES):
+    if type(policy) is not Continuous or policy.budget_changes or not vars(policy).keys().isdisjoint(_RULES):
         return None
     if simulated is None or simulated.model is None or engine.limits.padded or not engine.honour_until:
         return None
@@ -88,7 +88,7 @@ class Shortcut(Rows):
         Ends when all is served, and if those that wait cannot join as they are: `special`, `chunked`. Each line runs
         about once a request: their number is what the simulator's speed depends on.
         """
-        n, slots, budget = self.requests, self.policy.max_num_seqs, self.policy.max_num_batched_tokens
+        n, slots, budget = self.requests, self.slots, self.policy.max_num_batched_tokens
         times, prompts, codes, length = self.engine.arrivals.times, self.whole, self.codes, self.length
         blocks, finishes, lines = self.blocks, self.finishes, self.simulated.lines
         a_token, a_pair = self.model.prefill_line() or (None, 0.0)
@@ -210,7 +210,7 @@ class Shortcut(Rows):
                 break
             left, slots, room = (
                 policy.max_num_batched_tokens - self.decodes,
-                policy.max_num_seqs - self.decodes,
+                self.slots - self.decodes,
                 free - due,
             )
             while slots and times[head] <= now and self.whole[head] <= left and blocks_for(self.prompt[head]) <= room:
@@ -261,7 +261,7 @@ class Shortcut(Rows):
             step = len(clock)
             while finishes[0] // n <= step:
                 self.leave(heappop(finishes))
-            waiting = times[self.head] <= engine.now and self.decodes + len(self.partial) < policy.max_num_seqs
+            waiting = times[self.head] <= engine.now and self.decodes + len(self.partial) < self.slots
             if (waiting or self.partial) and self._chunk_step(step):
                 lasting += 1
                 if not lasting % _ROUNDS:
@@ -269,7 +269,7 @@ class Shortcut(Rows):
                 continue
             if self.special or not self.decodes:
                 return
-            full = waiting or self.decodes >= policy.max_num_seqs  # then none joins before one leaves
+            full = waiting or self.decodes >= self.slots  # then none joins before one leaves
             stop = NEVER if full else times[self.head]
             count = finishes[0] // n - step
             engine.now = decode(self.simulated, clock, engine.now, stop, count, self.decodes, self.context)
@@ -298,7 +298,7 @@ class Shortcut(Rows):
             chunk = min(self.prompt[row] - computed, cap, left)
             plan.append((row, chunk, computed))
             left -= chunk
-        head, slots, spare = self.head, policy.max_num_seqs - self.decodes - len(plan), self.spare
+        head, slots, spare = self.head, self.slots - self.decodes - len(plan), self.spare
         while left > 0 and slots > 0 and engine.arrivals.times[head] <= engine.now:
             chunk = min(self.prompt[head], cap)
             if chunk > left:

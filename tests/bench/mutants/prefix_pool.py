@@ -15,6 +15,7 @@ POOL, INDEX, QUEUE, SPANS, PLAN = (
 JOINING = "course/engine/fast/joining.py"
 SHARING, FEASIBLE = "course/workload/sharing.py", "course/engine/feasible.py"
 METRICS = "course/engine/metrics.py"
+POOLS, PROMISES = ("tests/memory/test_block_pool.py",), ("tests/policies/test_prefill_first.py",)
 MUTANTS = (
     Mutant(INDEX, "place, most, shared = 0, (known - 1)", "place, most, shared = 0, known", BOUNDARY),
     Mutant(POOL, "if end < last.hi:", "if end <= last.hi:", COMPARISON),
@@ -100,13 +101,19 @@ MUTANTS = (
         "if not copy.holders:\n                    nodes",
         TERM,
     ),
-    Mutant("course/memory/block_pool.py", "if self._plain else request.known - self.hit(request)", "", TERM),
+    Mutant("course/memory/block_pool.py", "if self._plain else request.known - self.hit(request)", "", TERM, POOLS),
     Mutant("course/policies/continuous.py", "return holds if plan.steady else None", "return holds", TERM),
-    Mutant("course/policies/prefill_first.py", "if state.waiting and not plan.steady:", "if False:", TERM),
+    Mutant("course/policies/prefill_first.py", "if state.waiting and not plan.steady:", "if False:", TERM, PROMISES),
     Mutant(
         JOINING, "decodes, members, queue = engine.decodes", "decodes, members, queue = engine.decodes - 1", BOUNDARY
     ),
-    Mutant(JOINING, "self.kept_free if members else 0", "self.kept_free", TERM),
+    Mutant(
+        JOINING,
+        "self.kept_free if members else 0",
+        "self.kept_free",
+        TERM,
+        equivalent="where nobody runs and nobody joins, the policy is asked, and lets the first of the queue in",
+    ),
     Mutant(JOINING, "self.kept_free if members else 0", "0", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "chunk", TERM),
     Mutant(JOINING, "remaining if whole else chunk", "remaining", TERM),
@@ -119,7 +126,7 @@ MUTANTS = (
     Mutant(JOINING, "until = math.inf if left else None", "until = math.inf", TERM),
     Mutant(JOINING, "engine.answered, not pool.steady", "engine.answered, False", TERM),
     Mutant(JOINING, "until = math.inf if pool.steady else None", "until = math.inf", TERM),
-    Mutant(JOINING, "or policy.budget_changes or", "or", TERM),
+    Mutant("course/engine/fast/tight.py", "or policy.budget_changes or", "or", TERM),
     Mutant(JOINING, "or not policy.enable_chunked_prefill", "", TERM),
     Mutant(METRICS, "found[first].sum() / known[first].sum()", "found.sum() / known.sum()", TERM),
     Mutant(
