@@ -43,3 +43,13 @@ def test_each_kind_of_hanging_ends(tmp_path: Path) -> None:
     assert ends == {"test_computes": "FAILED", "test_waits": "PASSED", "test_waits_for_ever": "FAILED"}
     assert "::test_hangs_in_c" in done.stdout and "Timeout" in done.stderr and "in test_hangs_in_c" in done.stderr
     assert "passed" not in done.stdout, "the process ended with the last test"
+
+
+def test_whatever_make_test_leaves_to_test_all_is_listed() -> None:
+    """Each file of tests that has a small form stands in the table of docs/benchmarks.md."""
+    text = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    table = text.partition("### What `make test` leaves to `make test-all`")[2].partition("\n## ")[0]
+    small = re.compile(r"^from tests\.helpers\.sizes import .*\b(size|in_test_all|WHOLE)\b", re.MULTILINE)
+    files = [path for path in (ROOT / "tests").rglob("*.py") if small.search(path.read_text(encoding="utf-8"))]
+    assert len(files) > 30
+    assert [path.name for path in files if path.name not in table] == []

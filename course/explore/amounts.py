@@ -12,6 +12,15 @@ _TYPED = re.compile(
     r"([+-]?(?:(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s,.].*)?", re.DOTALL
 )
 
+_THINGS = """answer block card chat chunk document draft gap group kernel layer page piece prompt question replica
+request row run second sequence slot step token turn user word"""
+_ONE = re.compile(rf"(?<![\d.,])\b1 ({'|'.join(_THINGS.split())})s\b")
+
+
+def singular(text: str) -> str:
+    """A text in which one of a thing is said so: "1 slot", "1 request/s"."""
+    return _ONE.sub(r"1 \1", text)
+
 
 def parse_cell(cell: str) -> tuple[float | None, str]:
     """Return number and unit at the start of a cell of a table; times in seconds. (None, "") if there is none."""

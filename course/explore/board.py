@@ -21,7 +21,8 @@ from course.base import settings
 from course.engine.answer import Broken
 from course.engine.frame import Frame, Part
 from course.engine.plain import PlainEngine
-from course.engine.step import StepTime
+from course.engine.step import Step, StepTime
+from course.explore.amounts import singular
 from course.memory.kvcache import KVCache
 from course.policies.base import Policy, Request, Schedule, State, fresh
 
@@ -69,6 +70,11 @@ class Score:
         return f"{name} {self.words(value)}{' ' if unit else ''}{unit}"
 
 
+def one_second(_step: Step) -> float:
+    """A step is a step, whatever is in it."""
+    return 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Game:
     """What is played.
@@ -87,10 +93,10 @@ class Game:
     title: str
     goal: str
     asks: tuple[Ask, ...]
-    step_time: StepTime
     max_num_seqs: int
     scores: tuple[Score, ...]
     rivals: Mapping[str, Callable[[], Policy]]
+    step_time: StepTime = one_second
     max_num_batched_tokens: float = math.inf
     cache: KVCache | None = None
     hand: frozenset[str] = frozenset()
@@ -124,7 +130,7 @@ class Refused(ValueError):
     """
 
     def __init__(self, sentence: str, rule: str, rows: Sequence[int] = ()):
-        super().__init__(sentence)
+        super().__init__(singular(sentence))
         self.rule, self.rows = rule, tuple(rows)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from course.explore.amounts import singular
+
 _LABEL_FIRST = {"description_width": "initial"}
 _FILL = {"width": "auto", "min_width": "0"}
 
@@ -27,7 +29,7 @@ def show(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return str(value)
+    return singular(str(value))
 
 
 class _Unechoed:
@@ -148,7 +150,7 @@ class Slider:
 
     def text(self, value: Any) -> str:
         """Return the setting with its unit, as the text form of an explorer writes it."""
-        return show(value) + (f" {self.unit}" if self.unit else "")
+        return singular(f"{show(value)} {self.unit}".rstrip())
 
     def at_stop(self, value: float) -> float:
         """Return the setting if the slider can stand there.

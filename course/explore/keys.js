@@ -10,8 +10,9 @@ function speak(box) {
   const label = box.querySelector(".widget-label")?.textContent ?? "";
   const shown = box.querySelector(".widget-readout");
   if (!handle || !shown) return;
+  const number = shown.textContent.trim();
   const unit = label.match(/\(([^()]*)\)\s*$/)?.[1] ?? "";
-  const text = `${shown.textContent.trim()} ${unit}`.trim();
+  const text = `${number} ${number === "1" ? unit.replace(/^([a-z]{3,})s(?=\/|$)/, "$1") : unit}`.trim();
   if (handle.getAttribute("aria-label") !== label) handle.setAttribute("aria-label", label);
   if (handle.getAttribute("aria-valuetext") !== text) handle.setAttribute("aria-valuetext", text);
   if (box.classList.contains("course-stops")) {
@@ -21,7 +22,23 @@ function speak(box) {
     shown.setAttribute("contenteditable", "true");
     shown.setAttribute("tabindex", "0");
     shown.setAttribute("aria-label", `${label}, typed`);
+    const said = box.appendChild(document.createElement("span"));
+    said.className = "course-snapped";
+    said.setAttribute("role", "status");
   }
+}
+
+// A slider stands at its stops only. Beside a number that was typed and is none of them: what is there, and why.
+const SHORT = 300; // ms: by then it has moved
+function snapped(field, typed) {
+  const box = field.closest(".widget-slider");
+  const number = (text) => Number(text.replaceAll(",", ""));
+  const [handle, shown, wanted] = [box.querySelector("[role=slider]"), field.textContent.trim(), number(typed)];
+  if (wanted === number(shown)) return "";
+  if (!typed.trim() || Number.isNaN(wanted)) return `That is no number: ${shown} stays.`;
+  if (wanted < Number(handle.getAttribute("aria-valuemin"))) return `The least is ${shown}.`;
+  if (wanted > Number(handle.getAttribute("aria-valuemax"))) return `The most is ${shown}.`;
+  return `${typed.trim()} is between two stops: it is ${shown}.`;
 }
 
 function render({ el }) {
@@ -41,6 +58,21 @@ function render({ el }) {
       field.blur();
     }
   };
+  const typed = (event) => {
+    const field = here()?.contains(event.target) && event.target.closest(".widget-readout[contenteditable=true]");
+    if (field) field.dataset.typed = field.textContent;
+  };
+  const left = ({ target }) => {
+    const said = target.dataset?.typed === undefined ? null : target.closest(".widget-slider")?.querySelector(".course-snapped");
+    if (!said || !here()?.contains(target)) return;
+    const text = target.dataset.typed;
+    delete target.dataset.typed;
+    setTimeout(() => (said.textContent = snapped(target, text)), SHORT);
+  };
+  const moved = ({ target }) => {
+    const said = here()?.contains(target) && target.closest(".widget-slider")?.querySelector(".course-snapped");
+    if (said) said.textContent = "";
+  };
   const label = () => boxes().forEach(speak);
   const watch = new MutationObserver(label);
   const begin = () => {
@@ -52,12 +84,18 @@ function render({ el }) {
   };
   window.addEventListener("keydown", pressed, true);
   document.addEventListener("focusin", label);
+  document.addEventListener("focusin", moved);
+  document.addEventListener("input", typed);
+  document.addEventListener("focusout", left);
   const later = setTimeout(begin, 1000);
   return () => {
     clearTimeout(later);
     watch.disconnect();
     window.removeEventListener("keydown", pressed, true);
     document.removeEventListener("focusin", label);
+    document.removeEventListener("focusin", moved);
+    document.removeEventListener("input", typed);
+    document.removeEventListener("focusout", left);
   };
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from course.engine.frame import Part
+from course.engine.step import Step
 from course.explore.board import Board, Game
 
 CLOSE = 1e-9
@@ -36,6 +37,21 @@ def _mean(board: Board, times: dict[int, float]) -> float:
 def longest_gap(board: Board) -> float:
     """The longest time that a reader waited between two tokens [s]."""
     return max((b - a for times in board.emitted_at.values() for a, b in pairwise(times)), default=0.0)
+
+
+def gap_ms(board: Board) -> float:
+    """The longest gap between two tokens [ms]."""
+    return 1e3 * longest_gap(board)
+
+
+def ttft_ms(board: Board) -> float:
+    """The mean TTFT [ms]."""
+    return 1e3 * mean_first(board)
+
+
+def by_tokens(step: Step) -> float:
+    """A step time: 20 ms, and 1 ms for each token of a prompt."""
+    return 0.020 + 0.001 * step.prefill_tokens
 
 
 def wasted(board: Board) -> float:

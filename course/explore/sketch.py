@@ -7,12 +7,13 @@ when a drawing is committed, and never before.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+
+from course.explore.amounts import singular
 
 Points = Sequence[tuple[float, float]]
 CLOSE_SHARE, CLOSE_FACTOR = 0.06, 1.25
@@ -131,7 +132,7 @@ class Sketch:
 
     def place(self, column: float) -> str:
         """Return a column in words: "1 slot", "8 slots", "1 request/s"."""
-        return re.sub(r"^1 ([a-z]{3,})s(/s)?$", r"1 \1\2", self.named.format(x=column))
+        return singular(self.named.format(x=column))
 
     def words(self, y: float) -> str:
         """A value as sentences have it, to three digits."""

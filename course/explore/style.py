@@ -62,6 +62,11 @@ EXPLORER = (
 .course-explorer .course-task-buttons button { height: 24px; line-height: 24px; margin: 0 0 0 6px; padding: 0 10px; }
 .course-explorer .course-mark { padding: 0 2px; color: var(--course-soft, #555); }
 .course-explorer .course-mark.course-here { font-weight: bold; color: var(--course-blue, #0072B2); }
+.course-keys .widget-slider { position: relative; }
+.course-keys .course-snapped { position: absolute; right: 0; top: 100%; z-index: 5; padding: 1px 6px; font-size: 13px;
+  line-height: 18px; color: var(--jp-ui-font-color1, #222); background: var(--jp-layout-color0, #fff);
+  border: 1px solid #0072B2; white-space: nowrap; }
+.course-keys .course-snapped:empty { display: none; }
 .course-explorer .course-spoken { position: absolute; width: 1px;
   height: 1px; overflow: hidden; clip-path: inset(50%); }
 .course-explorer .course-options .widget-radio, .course-explorer .course-options .widget-radio-box { width: auto;

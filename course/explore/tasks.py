@@ -59,7 +59,7 @@ class Task:
 
     def said(self, settings: Settings, result: Any) -> str:
         """Return the answer with the numbers of this result."""
-        return self.answer.format(**self.facts(settings, result))
+        return amounts.singular(self.answer.format(**self.facts(settings, result)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +243,7 @@ class Way:
         if task.reached(settings, result):
             self._solve(DONE, settings, result)
             return True
-        self._miss(task.miss.format(**task.facts(settings, result)) or "Not here yet.")
+        self._miss(amounts.singular(task.miss.format(**task.facts(settings, result))) or "Not here yet.")
         return False
 
     def typed(self, text: str, settings: Settings, result: Any) -> None:

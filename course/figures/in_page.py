@@ -31,11 +31,13 @@ BUTTONS = (
     ".js-plotly-plot .modebar-group .modebar-btn { display: block; padding: 2px; }\n"
     ".js-plotly-plot .modebar-group .modebar-btn:not([data-title^=Download], [data-title^=Reset]) { display: none; }\n"
 )
+# JupyterLab breaks stored texts anywhere, "gai n" too. Here between words; a word longer than a line is still cut.
+WORDS = ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal !important; overflow-wrap: anywhere; }\n"
 
 
 @cache
 def sheet() -> str:
-    """Return the style sheet. It asks for JupyterLab's mark of a dark theme, and changes nothing elsewhere."""
+    """Return the style sheet: the buttons of figures, texts that break between words, and the dark theme's colours."""
     rules = [
         f'{PLOT} .main-svg[style*="background: {_rgb(PAPER)}"] {{ background: transparent !important; }}',
         f"{PLOT} text:not(.bartext-inside){DRAWN} {{ fill: {DARK_INK} !important; }}",
@@ -57,7 +59,7 @@ def sheet() -> str:
         rules.append(
             f"{PAGE} .course-badge-{badge} {{ color: {colour} !important; border-color: {colour} !important; }}"
         )
-    return BUTTONS + "\n".join(rules) + "\n"
+    return BUTTONS + WORDS + "\n".join(rules) + "\n"
 
 
 def _marks() -> dict[str, str]:

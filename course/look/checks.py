@@ -190,7 +190,11 @@ def of_results(reports: Sequence[tuple[dict[str, Any], Result]]) -> list[Check]:
             ("tokens/s", "total_token_throughput", both),
         ):
             needed = (doc.get(key), doc.get("duration"), *parts)
-            if all(isinstance(one, int | float) and isfinite(one) for one in needed) and doc["duration"] > 0.01:
+            if (
+                doc.get("not_printed") not in (key, "duration")
+                and all(isinstance(one, int | float) and isfinite(one) for one in needed)
+                and doc["duration"] > 0.01
+            ):
                 rate = Number.exact(sum(float(part or 0) for part in parts)) / Number.of(f"{doc['duration']:.2f}")
                 made.append(_check(name, Number.of(f"{doc[key]:.2f}"), rate, "", "count / duration"))
         good, done = doc.get("request_goodput"), doc.get("request_throughput")

@@ -28,6 +28,7 @@ ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, th
 SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
+OTHERS = 0.2  # of a card, in other processes: less may be the driver's and this program's own
 GAIN = 1.25  # times as many answers a second: with fewer, twice as many in flight did not help
 SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
 BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
@@ -71,7 +72,7 @@ def at_the_start(paste: Paste) -> list[Named]:
         last.pop("longer", None)
     if "mine" in last:
         others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
-        last |= {"others": others} if others > last["mine"] else {}
+        last |= {"others": others} if others > OTHERS * last["capacity"] else {}
     found = []
     for limit, one in table().items():
         texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)

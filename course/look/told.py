@@ -28,7 +28,7 @@ NAMES = {
 FIELD = re.compile(
     r"\((?P<pair>running/waiting)\): (?P<one>\d{1,6}) / (?P<two>\d{1,6})"
     + "".join(
-        rf"|(?<![a-z])(?:num_?(?:requests?_)?)?(?P<{name}>(?:{words})\b){SAID}{VALUE.format(name=name)}"
+        rf"|(?<!max[\s_-])(?<![a-z])(?:num_?(?:requests?_)?)?(?P<{name}>(?:{words})\b){SAID}{VALUE.format(name=name)}"
         for name, words in NAMES.items()
     ),
     re.IGNORECASE,
@@ -37,8 +37,8 @@ LASTS = re.compile(
     r"\b(?:constant|consistent|continuous|always|stay|stuck|hang|hung|never|forever|pinned (?:at|to)|plateau|remain)",
     re.IGNORECASE,
 )
-IF = re.compile(r"\b(?:if|may|might|could|can|would|avoid|prevent|consider|without|unless|how to)\b|\?", re.IGNORECASE)
-SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|, |[\uff0c\u3002]")
+IF = re.compile(r"\b(?:if|may|might|could|can|would|avoid|prevent|consider|without|unless|how to)\b", re.IGNORECASE)
+SENTENCE, CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|\u3002"), re.compile(r", |\uff0c")
 EMPTY = re.compile(
     r"\b(?:(?:out of|not enough) (?:GPU |CUDA |device |free )?memory|OOM)\b"
     r"(?! (?:error )?(?:message|direction|killer|check))"
@@ -62,7 +62,9 @@ def read(paste: Paste, text: str) -> None:
 
 def words(paste: Paste, text: str) -> None:
     """Facts of what somebody says happened."""
-    for sentence in SENTENCE.split(text) if len(text) < MOST else ():
+    sentences = SENTENCE.split(text) if len(text) < MOST else []
+    facts = [one for one in sentences if "?" not in one or "why" in one.lower()]
+    for sentence in (clause for one in facts for clause in CLAUSE.split(one)):
         full = not IF.search(sentence) and EMPTY.search(sentence)
         graphs = full and (GRAPHS.search(sentence) or CAPTURE.search(text))
         name = "said_graphs" if graphs else "said_full" if full else "said_pool" if POOL.search(sentence) else ""

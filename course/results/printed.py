@@ -14,7 +14,10 @@ from typing import Any
 from course.base.textfiles import finite
 from course.results.documents import Document
 
-HEAD = re.compile(r"=+ *Serving Benchmark Result *=+")
+HEAD = re.compile(r"=+ *Serving Benchmark Result *=+|^\W*Serving Benchmark Result\W*$", re.MULTILINE)
+OPTION = re.compile(
+    r"(?:--|\b)(request[-_]rate|max[-_]concurrency)[ =]+(\d{1,9}(?:\.\d{1,9})?|inf)\b"
+)  # of its command
 KEYS = {
     "backend": "backend",
     "traffic request rate": "request_rate",
@@ -62,6 +65,7 @@ def report(path: Path, content: str) -> list[Document]:
             continue
         match = LINE.search(line)
         if not match:
+            before |= {name.replace("-", "_"): _value(value) for name, value in OPTION.findall(line)}
             continue
         name = " ".join(match[1].lower().split())
         statistic = STATISTIC.fullmatch(name)
@@ -79,8 +83,8 @@ def report(path: Path, content: str) -> list[Document]:
                 ": paste the whole block"
             )
         done, seconds = document.value["completed"], document.value["duration"]
-        if finite(done) and finite(seconds) and seconds > 0:
-            document.value.setdefault("request_throughput", done / seconds)
+        if finite(done) and finite(seconds) and seconds > 0 and "request_throughput" not in document.value:
+            document.value.update(request_throughput=done / seconds, not_printed="request_throughput")
     return found
 
 

@@ -105,8 +105,8 @@ def _of_rows(rows: list[list[str]]) -> Iterator[dict[str, Any]]:
 def _whole(found: dict[str, Any]) -> dict[str, Any]:
     """With the rate and the duration, each from the other."""
     done, seconds, rate = (found.get(key) for key in ("completed", "duration", "request_throughput"))
-    if done and seconds:
-        found.setdefault("request_throughput", done / seconds)
-    elif done and rate:
-        found["duration"] = done / rate
+    if done and seconds and not rate:
+        found |= {"request_throughput": done / seconds, "not_printed": "request_throughput"}
+    elif done and rate and not seconds:
+        found |= {"duration": done / rate, "not_printed": "duration"}
     return found

@@ -137,6 +137,24 @@ function cutOff(top) {
   return found;
 }
 
+// Words of the stored texts in an element that stand partly on one line and partly on the next.
+function brokenWords(top) {
+  const found = [];
+  for (const text of top.querySelectorAll(".jp-RenderedText pre")) {
+    const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (const { 0: word, index } of node.data.matchAll(/\S+/g)) {
+        const range = document.createRange();
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const lines = new Set([...range.getClientRects()].filter((box) => box.width).map((box) => Math.round(box.top)));
+        if (lines.size > 1) found.push(word);
+      }
+    }
+  }
+  return found;
+}
+
 // Pairs of texts in the figures of an element that lie on top of each other by more than a fifth of the smaller one.
 function overlaps(top) {
   const found = [];
@@ -159,4 +177,4 @@ function overlaps(top) {
   return found;
 }
 
-window.courseProbe = { show, watch, began: false, looks, picture, settled, figures, cutOff, overlaps };
+window.courseProbe = { show, watch, began: false, looks, picture, settled, figures, cutOff, brokenWords, overlaps };

@@ -113,6 +113,7 @@ def test_a_lab_opened_again_without_its_kernel(browser: Browser, server: Server)
     with opened(browser, server, COPY) as lab:
         lab.page.wait_for_timeout(3 * SECOND)
         assert MISSING not in lab.page.locator(".jp-Notebook").inner_text()
+        assert lab.page.locator(".jp-Notebook").evaluate("(notebook) => courseProbe.brokenWords(notebook)") == []
         shown = lab.page.locator(".jp-Notebook").get_by_text(saving.AGAIN)
         lab.cell(explorer_cell(lab))
         expect(shown.first).to_be_visible()

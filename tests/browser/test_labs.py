@@ -131,6 +131,31 @@ def test_a_typed_number_moves_its_own_slider_and_no_other(lab: LabPage) -> None:
         explorer.reset()
 
 
+def test_a_typed_number_that_is_no_stop_is_said(lab: LabPage) -> None:
+    field = lab.page.locator(".course-explorer .widget-slider:not(.course-stops):visible").first
+    if not field.count():
+        pytest.skip("no slider here takes a typed number")
+    show(field)
+    handle, number = field.get_by_role("slider"), field.locator(".widget-readout")
+    said = field.locator(".course-snapped")
+    stood, least, most = (float(handle.get_attribute(f"aria-value{part}")) for part in ("now", "min", "max"))
+    handle.focus()
+    lab.page.keyboard.press("Home")
+    lab.page.keyboard.press("ArrowRight")
+    expect(handle).not_to_have_attribute("aria-valuenow", re.compile(rf"^{least:g}(\.0*)?$"))
+    between = (least + float(handle.get_attribute("aria-valuenow"))) / 2
+    for typed, words in (
+        (f"{least - 1:g}", "The least is "), (f"{most + 1:g}", "The most is "), ("x", "That is no number"),
+        (f"{between:g}", f"{between:g} is between two stops"), (f"{stood:g}", ""),
+    ):  # fmt: skip
+        number.click()
+        lab.page.keyboard.press("Control+A")
+        lab.page.keyboard.type(typed)
+        lab.page.keyboard.press("Enter")
+        expect(said).to_have_text(re.compile(rf"^{re.escape(words)}" if words else "^$"))
+    expect(handle).to_have_attribute("aria-valuenow", re.compile(rf"^{stood:g}(\.0*)?$"))
+
+
 def test_a_slider_of_stops_says_its_number_and_unit(lab: LabPage) -> None:
     """And not only which of its stops it is at."""
     for slider in lab.page.locator(".course-explorer .course-stops").all()[:2]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course.explore import Choice, Explorer, Slider, Toggle
+from course.explore import Choice, Explorer, Slider, Toggle, amounts
 from course.explore.plot import Drawing, Plot, picture
 from course.explore.table import failure, html_table, rows_of, table, text_table, warnings_of
 from tests.helpers.toy_explorer import CV, RATE, SLOTS
@@ -196,3 +196,14 @@ def test_what_changes_is_not_in_the_widget_that_anywidget_may_give_up():
 def test_a_slider_with_endless_stops_is_refused(low, high, step, log):
     with pytest.raises(ValueError, match="stops"):
         Slider("a", "A", low, high, step, low, log=log)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("1 sequences", "1 sequence"), ("at 1 requests/s", "at 1 request/s"), ("1 slots, 1 drafts", "1 slot, 1 draft"),
+        ("11 slots", "11 slots"), ("0.1 steps", "0.1 steps"), ("1,001 tokens", "1,001 tokens"), ("1 loses", "1 loses"),
+    ],
+)  # fmt: skip
+def test_one_of_a_thing_is_said_in_the_singular(said, told):
+    assert amounts.singular(said) == told

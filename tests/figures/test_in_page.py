@@ -30,6 +30,7 @@ def test_a_light_colour_stays():
     assert on_dark("#000000") != "#000000" and theme.contrast(on_dark("#000000"), NIGHT) >= 4.5
 
 
-def test_nothing_but_the_buttons_changes_in_a_light_page():
+def test_nothing_but_the_buttons_and_the_breaks_of_texts_changes_in_a_light_page():
     rules = [line for line in in_page.sheet().splitlines() if in_page.PAGE not in line]
-    assert rules and all(line.startswith((".js-plotly-plot .modebar",)) for line in rules)
+    allowed = (".js-plotly-plot .modebar", ".jp-OutputArea-output.jp-RenderedText pre ")
+    assert rules and all(line.startswith(allowed) for line in rules)

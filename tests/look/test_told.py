@@ -57,3 +57,10 @@ def test_flags_of_other_engines():
     assert "--ctx-size" in limit["flag"] and "--max-model-len" not in limit["flag"]
     (limit,) = look("RuntimeError: [TM][ERROR] CUDA runtime error: out of memory").limits
     assert "--cache-max-entry-count" in limit["flag"]
+
+
+@pytest.mark.parametrize("source", ["vllm 24082", "tt-inference-server 1446", "sglang 17216"])
+def test_a_number_that_is_not_printed_is_not_checked(source):
+    """It is computed from the others: that it agrees with them says nothing."""
+    (text,) = (one["text"] for one in CASES if one["source"] == source)
+    assert "requests/s" not in {one.name for one in look(text).checks}

@@ -15,9 +15,14 @@ from tests.helpers.strategies import examples
 
 @dataclass(eq=False)
 class Holder:
-    """Somebody with so many tokens in the cache."""
+    """Somebody with so many tokens in the cache, of so many."""
 
     computed: int = 0
+    known: int = 0
+
+    @property
+    def remaining(self):
+        return self.known - self.computed
 
 
 def test_blocks_by_hand():
@@ -75,6 +80,13 @@ def test_a_plan_leaves_the_pool_alone():
     assert plan.take(other, 4) and plan.free == 0
     plan.release(one)
     assert plan.free == 2 and plan.need(one, 3) == 1 and pool.free == 3
+
+
+def test_what_comes_from_elsewhere_is_not_left_to_compute():
+    pool, one = KVCache(8, 4).open(), Holder(known=20)
+    pool.bring(one, 8)
+    plan = Plan(pool)
+    assert plan.remaining(one) == 12 and plan.take(one, 5) and plan.remaining(one) == 7
 
 
 def test_a_plan_counts_what_decodes_are_due():

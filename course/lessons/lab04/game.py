@@ -1,7 +1,6 @@
 """The games of lab 04: two slots and six questions, played by hand, and the same board for a learner's refill."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
 
@@ -12,18 +11,12 @@ SIX = ((0, 2), (0, 7), (0, 3), (1, 6), (3, 1), (4, 2))  # when each comes, and t
 SLOTS = 2
 
 
-def one_second(_step: Step) -> float:
-    """A step is a step, whatever is in it."""
-    return 1.0
-
-
 REFILL = Game(
     id="refill",
     title="Be the scheduler",
     goal="Two slots, six questions, and nobody knows how long an answer will be. Fill slots, take steps, and answer "
     "everybody as early as you can.",
     asks=tuple(Ask(float(at), 1, answer, guess=answer) for at, answer in SIX),
-    step_time=one_second,
     max_num_seqs=SLOTS,
     scores=(ANSWER, WASTED, STEPS),
     rivals={"static": lambda: policies.Static(SLOTS), "continuous": lambda: policies.Continuous(SLOTS, 64)},

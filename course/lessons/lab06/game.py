@@ -1,26 +1,10 @@
 """The games of lab 06: two who read and three prompts that come together, played by hand, and by a learner's fill."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
-from course.explore.board import Ask, Board, Game, Score
+from course.explore.board import Ask, Game, Score
 
 SLOTS, TOKENS = 5, 40
-
-
-def by_tokens(step: Step) -> float:
-    """20 ms, and 1 ms for each token of a prompt."""
-    return 0.020 + 0.001 * step.prefill_tokens
-
-
-def gap_ms(board: Board) -> float:
-    """The longest gap between two tokens [ms]."""
-    return 1e3 * scores.longest_gap(board)
-
-
-def ttft_ms(board: Board) -> float:
-    """The mean TTFT [ms]."""
-    return 1e3 * scores.mean_first(board)
 
 
 ORDER = Game(
@@ -29,10 +13,10 @@ ORDER = Game(
     goal=f"Two answers are being read when three prompts come. Hand out {TOKENS} tokens a step, which takes 20 ms, and "
     "1 ms more for each token of a prompt.",
     asks=(Ask(0.0, 8, 9), Ask(0.0, 8, 7), Ask(0.04, 50, 3), Ask(0.04, 30, 3), Ask(0.04, 10, 3)),
-    step_time=by_tokens,
+    step_time=scores.by_tokens,
     max_num_seqs=SLOTS,
     max_num_batched_tokens=TOKENS,
-    scores=(Score("longest gap [ms]", gap_ms, "{:.0f}"), Score("mean TTFT [ms]", ttft_ms, "{:.0f}")),
+    scores=(Score("longest gap [ms]", scores.gap_ms, "{:.0f}"), Score("mean TTFT [ms]", scores.ttft_ms, "{:.0f}")),
     rivals={
         "prompts first": lambda: policies.PrefillFirst(SLOTS, TOKENS),
         "decodes first": lambda: policies.Continuous(SLOTS, TOKENS),

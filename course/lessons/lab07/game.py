@@ -1,27 +1,11 @@
 """The game of lab 07: 100 tokens a step, a prompt of 90 among decodes, and somebody who hands out the tokens."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
-from course.explore.board import Ask, Board, Game, Score
+from course.explore.board import Ask, Game, Score
 
 SLOTS, TOKENS = 3, 100
 CHUNK = 20
-
-
-def by_tokens(step: Step) -> float:
-    """20 ms, and 1 ms for each token of a prompt."""
-    return 0.020 + 0.001 * step.prefill_tokens
-
-
-def gap_ms(board: Board) -> float:
-    """The longest gap between two tokens [ms]."""
-    return 1e3 * scores.longest_gap(board)
-
-
-def ttft_ms(board: Board) -> float:
-    """The mean TTFT [ms]."""
-    return 1e3 * scores.mean_first(board)
 
 
 BUDGET = Game(
@@ -30,10 +14,10 @@ BUDGET = Game(
     goal=f"Each step has at most {TOKENS} tokens: one for whoever decodes, the rest for prompts, whole or in chunks. "
     "A step takes 20 ms, and 1 ms more for each token of a prompt. Keep gaps and first tokens short.",
     asks=(Ask(0.0, 8, 12), Ask(0.0, 8, 10), Ask(0.05, 90, 3), Ask(0.15, 10, 4)),
-    step_time=by_tokens,
+    step_time=scores.by_tokens,
     max_num_seqs=SLOTS,
     max_num_batched_tokens=TOKENS,
-    scores=(Score("longest gap [ms]", gap_ms, "{:.0f}"), Score("mean TTFT [ms]", ttft_ms, "{:.0f}")),
+    scores=(Score("longest gap [ms]", scores.gap_ms, "{:.0f}"), Score("mean TTFT [ms]", scores.ttft_ms, "{:.0f}")),
     rivals={
         "whole prompts": lambda: policies.Continuous(SLOTS, TOKENS),
         f"chunks of {CHUNK}": lambda: policies.Continuous(SLOTS, TOKENS, long_prefill_token_threshold=CHUNK),

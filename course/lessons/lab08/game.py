@@ -1,7 +1,6 @@
 """The game of lab 08: a pool that is too small for five answers, admitted whole or by what is there."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
 from course.memory.kvcache import KVCache
@@ -10,11 +9,6 @@ from course.policies.base import Policy, Schedule, State
 SLOTS, PROMPT, MOST = 4, 8, 12
 POOL = KVCache(12, block_size=4)
 FIVE = ((0, 10), (0, 12), (2, 2), (2, 5), (3, 5))  # when each comes, and tokens of its answer
-
-
-def one_second(_step: Step) -> float:
-    """A step is a step, whatever is in it."""
-    return 1.0
 
 
 class WholeAnswers(Policy):
@@ -41,7 +35,6 @@ BLOCKS = Game(
     "Who grows needs more blocks; if none is free, send somebody away: it is computed again. "
     "Answer early, and compute little twice.",
     asks=tuple(Ask(float(at), PROMPT, answer) for at, answer in FIVE),
-    step_time=one_second,
     max_num_seqs=SLOTS,
     cache=POOL,
     scores=(

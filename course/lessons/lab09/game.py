@@ -1,7 +1,6 @@
 """The game of lab 09: seven blocks for four requests, and somebody has to go."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
 from course.memory.kvcache import KVCache
@@ -10,11 +9,6 @@ from course.policies.base import Policy, Request, Schedule, State
 SLOTS, BUDGET = 3, 64
 POOL = KVCache(7, block_size=4)
 FOUR = ((0, 12, 6), (0, 12, 7), (2, 4, 3), (3, 8, 3))  # when each comes, tokens of its prompt and of its answer
-
-
-def one_second(_step: Step) -> float:
-    """A step is a step, whatever is in it."""
-    return 1.0
 
 
 class FirstOut(Policy):
@@ -48,7 +42,6 @@ VICTIM = Game(
     goal=f"{POOL.num_blocks} blocks of {POOL.block_size} tokens, {SLOTS} slots. Who grows needs more blocks; if none "
     "is free, send somebody away: all of it is computed again, in one step.",
     asks=tuple(Ask(float(at), prompt, answer) for at, prompt, answer in FOUR),
-    step_time=one_second,
     max_num_seqs=SLOTS,
     cache=POOL,
     scores=(

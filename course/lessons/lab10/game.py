@@ -19,11 +19,6 @@ def by_tokens(step: Step) -> float:
     return 0.010 + 0.001 * step.prefill_tokens
 
 
-def mean_ttft(board: Board) -> float:
-    """The mean TTFT [ms]."""
-    return 1e3 * scores.mean_first(board)
-
-
 def longest_ttft(board: Board) -> float:
     """The longest TTFT [ms]."""
     return 1e3 * max(board.first[row] - ask.arrival for row, ask in enumerate(board.game.asks))
@@ -50,7 +45,7 @@ PREFIXES = Game(
     max_num_seqs=SLOTS,
     cache=KVCache(BLOCKS, BLOCK_SIZE, prefix_caching=True),
     scores=(
-        Score("mean TTFT [ms]", mean_ttft, "{:.0f}"),
+        Score("mean TTFT [ms]", scores.ttft_ms, "{:.0f}"),
         Score("longest TTFT [ms]", longest_ttft, "{:.0f}"),
         Score("prompt tokens computed", computed, "{:.0f}"),
     ),

@@ -7,18 +7,13 @@ import numpy as np
 from course import policies
 from course.engine.run import Run
 from course.engine.serving import serve
-from course.engine.step import Step
+from course.explore.board import one_second
 from course.policies import Policy
 from course.workload import Workload
 
 STEPS, DUE = (4, 4, 2, 2), (4.0, 7.0, 8.0, 10.0)  # each takes so many steps of a second, and is due then
 SLOTS, TOKENS, PACE = 1, 64, 1.0
 ORDERS = ("earliest deadline first", "hopeless last")
-
-
-def one_second(_step: Step) -> float:
-    """A step is a step."""
-    return 1.0
 
 
 def engine(order: str) -> Policy:

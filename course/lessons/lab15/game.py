@@ -1,7 +1,6 @@
 """The game of lab 15: two slots, and more deadlines than anybody can meet."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
 
@@ -10,18 +9,12 @@ EIGHT = ((0, 3, 6), (0, 3, 8), (0, 4, 4), (0, 4, 5), (1, 2, 4), (1, 3, 5), (2, 3
 """When each comes, steps that its answer takes, and how long after it came it is due."""
 
 
-def one_second(_step: Step) -> float:
-    """A step is a step, whatever is in it."""
-    return 1.0
-
-
 DEADLINES = Game(
     id="deadlines",
     title="Who can still make it?",
     goal="Let few answers end after they are due.",
     # As many prompt tokens as its answer takes steps: for the policies, which have to know when it must start.
     asks=tuple(Ask(float(at), steps, steps, guess=steps, due=float(due)) for at, steps, due in EIGHT),
-    step_time=one_second,
     max_num_seqs=SLOTS,
     scores=(
         Score("late answers", scores.late, "{:.0f}"),

@@ -1,7 +1,6 @@
 """The game of lab 17: two slots, a tenant that asks for much at once, and two that ask for little."""
 
 from course import policies
-from course.engine.step import Step
 from course.explore import scores
 from course.explore.board import Ask, Game, Score
 
@@ -10,18 +9,12 @@ EIGHT = ((0, 2, "N"), (0, 5, "N"), (0, 3, "N"), (0, 2, "N"), (0, 4, "N"), (1, 6,
 """When each comes, tokens of its answer, and whose it is."""
 
 
-def one_second(_step: Step) -> float:
-    """A step is a step, whatever is in it."""
-    return 1.0
-
-
 TENANTS = Game(
     id="tenants",
     title="Whose turn?",
     goal="Two slots. N asked for five answers at once, A and B come later. Let nobody's answers wait long, and no "
     "tenant's much longer than another's.",
     asks=tuple(Ask(float(at), 1, answer, guess=answer, tenant=who) for at, answer, who in EIGHT),
-    step_time=one_second,
     max_num_seqs=SLOTS,
     scores=(
         Score("mean time of the slowest tenant [steps]", scores.worst_tenant, "{:.2f}"),

@@ -15,6 +15,7 @@ POOL, INDEX, QUEUE, SPANS, PLAN = (
 JOINING = "course/engine/fast/joining.py"
 SHARING, FEASIBLE = "course/workload/sharing.py", "course/engine/feasible.py"
 METRICS = "course/engine/metrics.py"
+POOLS, PROMISES = ("tests/memory/test_block_pool.py",), ("tests/policies/test_prefill_first.py",)
 MUTANTS = (
     Mutant(INDEX, "place, most, shared = 0, (known - 1)", "place, most, shared = 0, known", BOUNDARY),
     Mutant(POOL, "if end < last.hi:", "if end <= last.hi:", COMPARISON),
@@ -99,9 +100,9 @@ MUTANTS = (
         "if not copy.holders:\n                    nodes",
         TERM,
     ),
-    Mutant("course/memory/block_pool.py", "if self._plain else request.known - self.hit(request)", "", TERM),
+    Mutant("course/memory/block_pool.py", "if self._plain else request.known - self.hit(request)", "", TERM, POOLS),
     Mutant("course/policies/continuous.py", "return holds if plan.steady else None", "return holds", TERM),
-    Mutant("course/policies/prefill_first.py", "if state.waiting and not plan.steady:", "if False:", TERM),
+    Mutant("course/policies/prefill_first.py", "if state.waiting and not plan.steady:", "if False:", TERM, PROMISES),
     Mutant(
         JOINING, "decodes, members, queue = engine.decodes", "decodes, members, queue = engine.decodes - 1", BOUNDARY
     ),
