@@ -90,14 +90,14 @@ lab12.four_by_hand()
 # **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Long prompts have too many sizes, and long kernels.
 #
 # **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, not {{pageable_ms:.1f}} ms. It is
-# under way then, so two buffers take turns. A kernel waiting on the card for a number there answers in {{bell_us:.1f}} µs, not {{bell_launch_us:.1f}} (a launch) or
+# under way, so two buffers take turns. A kernel waiting on the card for a number there answers in {{bell_us:.1f}} µs, not {{bell_launch_us:.1f}} (a launch) or
 # {{bell_graph_us:.1f}} (a graph). Tokens chosen on the card spare a copy of all logits.
 #
 # **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only.
 #
 # ## Exercises
 #
-# Kernels of 4 µs, launches of 7, 0.5 µs between two in a graph: one ends every 7 µs or every 4.5. The graph is
+# **Worked example.** Kernels of 4 µs, launches of 7, 0.5 µs between two in a graph: one ends every 7 µs or every 4.5. The graph is
 # 7 / 4.5 = 1.56 times as fast.
 #
 # **1.** The colleague's step takes {{share_wall_us}} µs; its kernels, one behind the other, {{share_card_us}} µs. What percentage of the step is no kernel?

@@ -85,7 +85,8 @@ def _outcome(exercise: Exercise) -> list[str]:
         return []
     lines = exercise.worked.splitlines()
     said = [line for line in lines if line.startswith("#")] if len(lines) > 1 else lines
-    return [" ".join(line.lstrip("# ") for line in said)] if said else []
+    text = " ".join(line.lstrip("# ") for line in said)
+    return [text[:1].upper() + text[1:]] if text else []
 
 
 def show(exercise: Exercise, progress: Progress, number: str) -> tuple[str, list[str]]:

@@ -36,7 +36,7 @@ def one_size(answer: Any) -> dict[str, Any]:
         lacks, new = sorted(set(SIZES) - found), [size for size in found if size not in SIZES]
         if lacks:
             raise ValueError(
-                f"the list lacks {', '.join(map(str, lacks))}: what runs in them now would be padded further"
+                f"the list lacks {', '.join(map(str, lacks))}: batches would be padded further, or have no graph"
             )
         if len(new) != 1:
             raise ValueError(f"add one size to those of the log, not {len(new)}")
