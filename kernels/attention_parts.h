@@ -30,12 +30,16 @@
 #ifndef CLUSTER
 #define CLUSTER 1  // more: so many blocks share a sequence and merge in shared memory
 #endif
+#ifndef SHARERS
+#define SHARERS 1  // more: so many clusters share the new tokens of a sequence, NEWEST each
+#endif
 #ifndef MIXED
 #define MIXED 0  // 1: mixed_attention.cu launches this beside a prompt chunk
 #endif
 #define BLOCK 16
 #define THREADS (WARPS * LANES)
 #define ROW (HEAD_DIM / WIDE)  // 16-byte words a row
+#define CACHED_ROW (E4M3 ? HEAD_DIM / 16 : ROW)
 #define QUADS (HEAD_DIM / 4)   // float4s a row of sums
 #define LINES (NEWEST * G)
 #define OCTETS ((LINES + 7) / 8)

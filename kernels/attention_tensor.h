@@ -3,27 +3,79 @@
 // Keys and values go from memory into mma as they were loaded: a dot product may add up its terms in any order, so the 16
 // bytes of a lane are two pairs of its fragment, and again two. Scores S = Q K^T have the lines as rows, 16 in an mma; what
 // it leaves in a lane, one line and four tokens, is what the product V^T S^T wants of it. Lane 4 row + quarter.
+//
+// Every 8-bit number is one of fp16, too: with E4M3 both products are of fp16, whatever q and out hold, 16 bytes of a key
+// are four steps, and of a value 16 dimensions.
 #if TENSOR
 #if !HAS_MMA
 #error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
 #else
-#define PIECES (HEAD_DIM / 32)  // 16-byte words of a row that one lane loads of K
-#define SIDES (HEAD_DIM / 64)   // and of V
+#if E4M3 && HEAD_DIM != 128
+#error "8-bit numbers and tensor cores are for heads of 128: compile with -DTENSOR=0"
+#endif
+#define PIECES (HEAD_DIM / 32)  // 16-byte words of a query that one lane has, and pairs of mma that it takes
+#define SUMS (HEAD_DIM / 16)    // 16 rows of V^T each
+DEVICE bits32 word_of(uint4 v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+#if E4M3
+#define MMA mma_halves
+#define PAIR half_pair
+#define OF_KEYS (PIECES / 2)  // 16-byte words of a row that one lane loads of K
+#define SIDES 1               // and of V
+#define WORD_OF_QUERY(i, quarter) (2 * (4 * ((i) / 2) + (quarter)) + (i) % 2)
+#define QUAD_OF_SUMS(t, row) (4 * (row) + (t))  // which four dimensions sums 2 t and 2 t + 1 are
+DEVICE uint4 key_of(const uint4* keys, int i) {
+    const bits32 near = word_of(keys[i / 2], i % 2 * 2), far = word_of(keys[i / 2], i % 2 * 2 + 1);
+    uint4 v;
+    v.x = halves(near), v.y = halves(near >> 16), v.z = halves(far), v.w = halves(far >> 16);
+    return v;
+}
+DEVICE uint4 value_of(const uint4 (*values)[SIDES], int n) {
+    const bits32 v0 = word_of(values[0][0], n / 2), v1 = word_of(values[1][0], n / 2);
+    const bits32 v2 = word_of(values[2][0], n / 2), v3 = word_of(values[3][0], n / 2);
+    const bits32 near = n % 2 ? MIX_HIGH(v0, v1) : MIX_LOW(v0, v1), far = n % 2 ? MIX_HIGH(v2, v3) : MIX_LOW(v2, v3);
+    uint4 a;
+    a.x = halves(near), a.y = halves(near >> 16), a.z = halves(far), a.w = halves(far >> 16);
+    return a;
+}
+DEVICE bits32 halves_of(bits32 two) { return half_pair(low(two), high(two)); }
+DEVICE uint4 query_of(uint4 v) {
+#if ELEMENT == 0
+    v.x = halves_of(v.x), v.y = halves_of(v.y), v.z = halves_of(v.z), v.w = halves_of(v.w);
+#endif
+    return v;
+}
+#else
+#define MMA mma
+#define PAIR pair
+#define OF_KEYS PIECES
+#define SIDES (HEAD_DIM / 64)
+#define WORD_OF_QUERY(i, quarter) (4 * (i) + (quarter))
+#define QUAD_OF_SUMS(t, row) (16 * ((t) / 2) + 2 * (row) + (t) % 2)
+DEVICE uint4 key_of(const uint4* keys, int i) { return keys[i]; }
+DEVICE uint4 value_of(const uint4 (*values)[SIDES], int n) {
+    const bits32 v0 = word_of(values[0][n / 4], n % 4), v1 = word_of(values[1][n / 4], n % 4);
+    const bits32 v2 = word_of(values[2][n / 4], n % 4), v3 = word_of(values[3][n / 4], n % 4);
+    uint4 a;
+    a.x = TAKE_LOW(v0, v1), a.y = TAKE_HIGH(v0, v1), a.z = TAKE_LOW(v2, v3), a.w = TAKE_HIGH(v2, v3);
+    return a;
+}
+DEVICE uint4 query_of(uint4 v) { return v; }
+#endif
 #define PAIRS ((OCTETS + 1) / 2)
 #ifndef QUERIES_SHARED
 #define QUERIES_SHARED (OCTETS > 2)  // where registers do not suffice for them
 #endif
 // sum, most, weight: what each line of an octet has after all blocks of this warp; weights of this lane's tokens only.
-DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale, int lane, float (*sum)[4 * SIDES][4],
+DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale, int lane, float (*sum)[SUMS][4],
                         float* most, float* weight) {
     const int row = lane / 4, quarter = lane % 4;
-    uint4 keys[2][PIECES], values[4][SIDES];
+    uint4 keys[2][OF_KEYS], values[4][SIDES];
 #define LOAD_KEYS()                                                                   \
     {                                                                                 \
         const int end = end_of(at), above = row < end ? row : end, below = row + 8 < end ? row + 8 : end; \
-        _Pragma("unroll") for (int i = 0; i < PIECES; ++i) {                          \
-            keys[0][i] = LOAD_ONCE(at.k + above * ROW + 4 * i + quarter);                     \
-            keys[1][i] = LOAD_ONCE(at.k + below * ROW + 4 * i + quarter);                     \
+        _Pragma("unroll") for (int i = 0; i < OF_KEYS; ++i) {                         \
+            keys[0][i] = LOAD_ONCE(at.k + above * CACHED_ROW + 4 * i + quarter);              \
+            keys[1][i] = LOAD_ONCE(at.k + below * CACHED_ROW + 4 * i + quarter);              \
         }                                                                             \
     }
 #define LOAD_VALUES()                                                                       \
@@ -33,12 +85,12 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
             int token = 2 * quarter + j % 2 + j / 2 * 8;                                    \
             token = token < end ? token : end;                                              \
             _Pragma("unroll") for (int i = 0; i < SIDES; ++i)                               \
-                values[j][i] = LOAD_ONCE(at.v + token * ROW + 8 * i + row);                    \
+                values[j][i] = LOAD_ONCE(at.v + token * CACHED_ROW + 8 * i + row);             \
         }                                                                                   \
     }
     // The last blocks hold the new tokens, which the kernel before this one wrote.
     const int rounds = at.rounds;
-    const bool early = rounds > 0 && at.last - (NEWEST - 1) >= BLOCK;
+    const bool early = rounds > 0 && at.last - (at.fresh - 1) >= BLOCK;
     if (rounds > 0) next_block(at, 0, lane);
     if (early) { LOAD_KEYS() LOAD_VALUES() }
     AWAIT_PREVIOUS();
@@ -50,7 +102,8 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
         const int line = i / LANES / PIECES * 8 + i % LANES / 4;
         uint4 word;
         word.x = word.y = word.z = word.w = 0;
-        if (line < LINES) word = ((const uint4*)q)[query_word(sequence, at.kv, line) + i / LANES % PIECES * 4 + i % 4];
+        const int place = WORD_OF_QUERY(i / LANES % PIECES, i % 4);
+        if (line < LINES) word = query_of(((const uint4*)q)[query_word(sequence, at.kv, line) + place]);
         query[i / LANES / PIECES][i / LANES % PIECES][i % LANES] = word;
     }
     __syncthreads();
@@ -63,14 +116,14 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
         for (int i = 0; i < PIECES; ++i) {
             query[o][i].x = query[o][i].y = query[o][i].z = query[o][i].w = 0;
             if (8 * o + row < LINES)
-                query[o][i] = ((const uint4*)q)[query_word(sequence, at.kv, 8 * o + row) + 4 * i + quarter];
+                query[o][i] = query_of(((const uint4*)q)[query_word(sequence, at.kv, 8 * o + row) + WORD_OF_QUERY(i, quarter)]);
         }
 #endif
 #pragma unroll
     for (int o = 0; o < OCTETS; ++o) {
         most[o] = LOWEST, weight[o] = 0.0f;
 #pragma unroll
-        for (int i = 0; i < 4 * SIDES; ++i) sum[o][i][0] = sum[o][i][1] = sum[o][i][2] = sum[o][i][3] = 0.0f;
+        for (int i = 0; i < SUMS; ++i) sum[o][i][0] = sum[o][i][1] = sum[o][i][2] = sum[o][i][3] = 0.0f;
     }
     for (int round = 0; round < rounds; ++round) {
         float s[2][PAIRS][4];
@@ -79,16 +132,18 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
 #pragma unroll
             for (int p = 0; p < PAIRS; ++p) s[half][p][0] = s[half][p][1] = s[half][p][2] = s[half][p][3] = 0.0f;
 #pragma unroll
-        for (int i = 0; i < PIECES; ++i)
+        for (int i = 0; i < PIECES; ++i) {
+            const uint4 key[2] = {key_of(keys[0], i), key_of(keys[1], i)};
 #pragma unroll
             for (int p = 0; p < PAIRS; ++p) {
                 const uint4 upper = QUERY(2 * p, i), lower = QUERY(2 * p + 1, i);
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    mma(s[half][p], upper.x, lower.x, upper.y, lower.y, keys[half][i].x, keys[half][i].y);
-                    mma(s[half][p], upper.z, lower.z, upper.w, lower.w, keys[half][i].z, keys[half][i].w);
+                    MMA(s[half][p], upper.x, lower.x, upper.y, lower.y, key[half].x, key[half].y);
+                    MMA(s[half][p], upper.z, lower.z, upper.w, lower.w, key[half].z, key[half].w);
                 }
             }
+        }
         bits32 near[OCTETS], far[OCTETS];
         int last[OCTETS];
 #pragma unroll
@@ -112,23 +167,21 @@ DEVICE void walk_tensor(Blocks& at, const element* q, int sequence, float scale,
                 // Sums belong to the lines 2 quarter and 2 quarter + 1; lane 4 line knows how much that one shrinks.
                 const float even = SHUFFLE(shrink, 8 * quarter), odd = SHUFFLE(shrink, 8 * quarter + 4);
 #pragma unroll
-                for (int i = 0; i < 4 * SIDES; ++i)
+                for (int i = 0; i < SUMS; ++i)
                     sum[o][i][0] *= even, sum[o][i][1] *= odd, sum[o][i][2] *= even, sum[o][i][3] *= odd;
             }
             // A line whose tokens here are all behind it gets weights of 1, which the parts before it make to nothing.
             p0 = EXP2(p0 - most[o]), p1 = EXP2(p1 - most[o]), p2 = EXP2(p2 - most[o]), p3 = EXP2(p3 - most[o]);
             weight[o] += (p0 + p1) + (p2 + p3);
-            near[o] = pair(p0, p1), far[o] = pair(p2, p3);
+            near[o] = PAIR(p0, p1), far[o] = PAIR(p2, p3);
         }
         if (OCTETS > 2 && round + 1 < rounds) { next_block(at, round + 1, lane); LOAD_KEYS() }
-#define ADD_VALUES(n, word)                                                                                         \
-    {                                                                                                               \
-        const bits32 v0 = values[0][i].word, v1 = values[1][i].word, v2 = values[2][i].word, v3 = values[3][i].word; \
-        const bits32 a0 = TAKE_LOW(v0, v1), a1 = TAKE_HIGH(v0, v1), a2 = TAKE_LOW(v2, v3), a3 = TAKE_HIGH(v2, v3);   \
-        _Pragma("unroll") for (int o = 0; o < OCTETS; ++o) mma(sum[o][4 * i + n], a0, a1, a2, a3, near[o], far[o]);  \
-    }
 #pragma unroll
-        for (int i = 0; i < SIDES; ++i) { ADD_VALUES(0, x) ADD_VALUES(1, y) ADD_VALUES(2, z) ADD_VALUES(3, w) }
+        for (int n = 0; n < SUMS; ++n) {
+            const uint4 a = value_of(values, n);
+#pragma unroll
+            for (int o = 0; o < OCTETS; ++o) MMA(sum[o][n], a.x, a.y, a.z, a.w, near[o], far[o]);
+        }
         if (round + 1 < rounds) { LOAD_VALUES() }
     }
 }

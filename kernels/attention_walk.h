@@ -6,14 +6,15 @@ struct Blocks {
     const int* table;
     int mine;            // where their numbers begin in the table
     int kv, rounds;      // the KV head; how many
-    int last;            // tokens from the first one's beginning to the last token of the sequence
+    int last;            // tokens from the first one's beginning to the last one that is attended to
+    int fresh;           // of these, how many the kernel before this one wrote
     int ahead;           // numbers come 32 at a time, one a lane, ahead of use
     const uint4 *k, *v;  // the block at hand
     int newest;          // where the last token of the sequence is, counted from the beginning of that block
 };
 DEVICE void next_block(Blocks& at, int round, int lane) {
     if (round % LANES == 0) at.ahead = round + lane < at.rounds ? at.table[at.mine + (round + lane) * WARPS] : 0;
-    const long long there = ((long long)SHUFFLE(at.ahead, round % LANES) * KV_HEADS + at.kv) * BLOCK * ROW;
+    const long long there = ((long long)SHUFFLE(at.ahead, round % LANES) * KV_HEADS + at.kv) * BLOCK * CACHED_ROW;
     at.k = at.k_cache + there;
     at.v = at.v_cache + there;
     at.newest = at.last - BLOCK * WARPS * round;
@@ -25,7 +26,26 @@ DEVICE int last_of(const Blocks& at, int line) {
 }
 
 #if !TENSOR
-// The lines of octet `o` against all blocks of this warp. A token is spread over SPREAD lanes, 16 bytes each; a warp looks
+// What a lane loads of a token.
+#if !E4M3
+typedef uint4 portion;
+DEVICE uint4 load_portion(const uint4* rows, int at) { return LOAD_ONCE(rows + at); }
+DEVICE void read_portion(float* f, uint4 v) { unpack(f, v); }
+#else
+#if WIDE == 8
+typedef uint2 portion;
+#define WORD_OF(v, i) ((i) < 4 ? (v).x : (v).y)
+#else
+typedef bits32 portion;
+#define WORD_OF(v, i) (v)
+#endif
+DEVICE portion load_portion(const uint4* rows, int at) { return ((const portion*)rows)[at]; }
+DEVICE void read_portion(float* f, portion v) {
+#pragma unroll
+    for (int i = 0; i < WIDE; ++i) f[i] = from_e4m3(WORD_OF(v, i) >> 8 * (i % 4));
+}
+#endif
+// The lines of octet `o` against all blocks of this warp. A token is spread over SPREAD lanes, WIDE numbers each; a warp looks
 // at TOKENS of them side by side, and has UNROLL loads of keys and as many of values under way.
 #define SPREAD ROW
 #define TOKENS (LANES / SPREAD)
@@ -47,17 +67,17 @@ DEVICE void walk_plain(Blocks& at, int o, const element* q, int sequence, float 
         next_block(at, round, lane);
         const int end = end_of(at);
         for (int from = 0; from < BLOCK; from += UNROLL * TOKENS) {
-            uint4 keys[UNROLL], values[UNROLL];
+            portion keys[UNROLL], values[UNROLL];
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {  // behind the end the last token is read again, and weighs nothing
                 const int token = from + u * TOKENS + group, there = token < end ? token : end;
-                keys[u] = LOAD_ONCE(at.k + there * ROW + place);
-                values[u] = LOAD_ONCE(at.v + there * ROW + place);
+                keys[u] = load_portion(at.k, there * ROW + place);
+                values[u] = load_portion(at.v, there * ROW + place);
             }
             float score[HELD][UNROLL], f[WIDE];
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {
-                unpack(f, keys[u]);
+                read_portion(f, keys[u]);
 #pragma unroll
                 for (int g = 0; g < HELD; ++g) {
                     score[g][u] = query[g][0] * f[0];
@@ -85,7 +105,7 @@ DEVICE void walk_plain(Blocks& at, int o, const element* q, int sequence, float 
             }
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {
-                unpack(f, values[u]);
+                read_portion(f, values[u]);
 #pragma unroll
                 for (int g = 0; g < HELD; ++g)
 #pragma unroll

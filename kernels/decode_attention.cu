@@ -18,6 +18,10 @@
 // -DCLUSTER=n cuts every sequence into n parts of about equal size instead, which are the blocks of a cluster (compute
 // capability 9.0) and add up out of each other's shared memory: two meetings in place of a trip to memory. items, spans,
 // sums, weights and counters are not looked at. Launch: (sequences * CLUSTER, KV_HEADS) blocks. For few sequences.
+// -DSHARERS=n: n clusters share the new tokens of a sequence, NEWEST each; then there are so many times more blocks.
+//
+// -DE4M3=1: the caches have 8-bit numbers, a sign, 4 bits of exponent and 3 of mantissa, in units of scales: [2][KV_HEADS],
+// of keys and of values. Without it scales is not looked at.
 //
 // scale: log2(e) / sqrt(HEAD_DIM), since exp2 is what the hardware has. -DOUT_GROUPS=n writes `out` as the packed
 // activations of skinny_gemm.cu with room for 8 n rows.
@@ -26,14 +30,16 @@
 // behind its reads. Both are one loop over blocks of 16 tokens; the plain one comes first, and walks once for every eight
 // lines.
 // What one thread block does: item `item` of KV head `kv`.
-DEVICE void attend_item(int item, int kv, const element* q, const element* k_cache, const element* v_cache,
-                        const int* table, const int* lengths, const int* items, const int* spans, element* out,
+DEVICE void attend_item(int item, int kv, const element* q, const cached* k_cache, const cached* v_cache,
+                        const float* scales, const int* table, const int* lengths, const int* items, const int* spans, element* out,
                         float* sums, float2* weights, unsigned* counters, int max_blocks, float scale) {
     __shared__ float4 part[WARPS][HELD * QUADS];
     __shared__ float part_most[WARPS][HELD], part_weight[WARPS][HELD];
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
 #if CLUSTER > 1
-    const int sequence = item / CLUSTER, rank = item % CLUSTER, length = lengths[sequence];
+    // Where clusters share the new tokens of a sequence, each counts as a sequence with fewer of them.
+    const int sequence = item / CLUSTER, rank = item % CLUSTER, sharer = sequence % SHARERS;
+    const int of = sequence / SHARERS, length = lengths[of] - (SHARERS - 1 - sharer) * NEWEST;
     const int need = (length + BLOCK - 1) / BLOCK, first = need * rank / CLUSTER;
     const int blocks = need * (rank + 1) / CLUSTER - first, span = CLUSTER;
 #if defined(CPU_SHIM)
@@ -53,16 +59,22 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
         AWAIT_PREVIOUS();
         return;
     }
-    const int length = lengths[sequence], span = spans[2 * sequence + 1];
+    const int length = lengths[sequence], span = spans[2 * sequence + 1], of = sequence, sharer = 0;
 #endif
     Blocks at;
     at.k_cache = (const uint4*)k_cache, at.v_cache = (const uint4*)v_cache;
-    at.table = table, at.mine = sequence * max_blocks + first + warp;
+    at.table = table, at.mine = of * max_blocks + first + warp, at.fresh = (sharer + 1) * NEWEST;
     at.kv = kv, at.rounds = (blocks - warp + WARPS - 1) / WARPS, at.last = length - 1 - BLOCK * (first + warp);
     at.ahead = at.newest = 0, at.k = at.v = 0;
+#if E4M3
+    const float unit = TENSOR ? E4M3_UNIT : 1.0f, v_scale = scales[KV_HEADS + kv] * unit;
+    scale *= scales[kv] * unit;
+#else
+    (void)scales;
+#endif
 #if TENSOR
     const int row = lane / 4, quarter = lane % 4;
-    float sum[OCTETS][4 * SIDES][4], most[OCTETS], weight[OCTETS];
+    float sum[OCTETS][SUMS][4], most[OCTETS], weight[OCTETS];
     walk_tensor(at, q, sequence, scale, lane, sum, most, weight);
 #pragma unroll
 #else
@@ -79,12 +91,11 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
 #pragma unroll
         for (int e = 0; e < 2; ++e)
             if (2 * quarter + e < HELD) {
-                float4* to = part[warp] + (2 * quarter + e) * QUADS + 2 * row;
+                float4* to = part[warp] + (2 * quarter + e) * QUADS;
 #pragma unroll
-                for (int i = 0; i < SIDES; ++i) {
-                    const float(*four)[4] = sum[o] + 4 * i;
-                    to[16 * i] = make_float4(four[0][e], four[0][2 + e], four[1][e], four[1][2 + e]);
-                    to[16 * i + 1] = make_float4(four[2][e], four[2][2 + e], four[3][e], four[3][2 + e]);
+                for (int t = 0; t < SUMS / 2; ++t) {
+                    const float *four = sum[o][2 * t], *more = sum[o][2 * t + 1];
+                    to[QUAD_OF_SUMS(t, row)] = make_float4(four[e], four[2 + e], more[e], more[2 + e]);
                 }
             }
 #endif
@@ -103,6 +114,9 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
                 theirs[w] = make_float2(part_most[w][g], part_weight[w][g]);
             }
             add_parts(one, top, total, parts, theirs, WARPS);
+#if E4M3
+            one.x *= v_scale, one.y *= v_scale, one.z *= v_scale, one.w *= v_scale;
+#endif
 #if CLUSTER > 1
             whole[place] = one;
             if (i % QUADS == 0) its[line] = make_float2(top, total);
@@ -135,10 +149,10 @@ DEVICE void attend_item(int item, int kv, const element* q, const element* k_cac
 #endif
 #if !MIXED
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
-decode_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
-                 const int* lengths, const int* items, const int* spans, element* out, float* sums, float2* weights,
-                 unsigned* counters, int max_blocks, float scale) {
-    attend_item(blockIdx.x, blockIdx.y, q, k_cache, v_cache, table, lengths, items, spans, out, sums, weights, counters,
-                max_blocks, scale);
+decode_attention(const element* q, const cached* k_cache, const cached* v_cache, const float* scales,
+                 const int* table, const int* lengths, const int* items, const int* spans, element* out, float* sums,
+                 float2* weights, unsigned* counters, int max_blocks, float scale) {
+    attend_item(blockIdx.x, blockIdx.y, q, k_cache, v_cache, scales, table, lengths, items, spans, out, sums, weights,
+                counters, max_blocks, scale);
 }
 #endif

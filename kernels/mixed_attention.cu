@@ -18,7 +18,7 @@ mixed_attention(const element* q, const element* k_cache, const element* v_cache
     } else {
         const int item = behind * G + blockIdx.x / KV_HEADS;
         if (item < item_count)
-            attend_item(item, blockIdx.x % KV_HEADS, one_q, k_cache, v_cache, one_table, one_lengths, one_items,
+            attend_item(item, blockIdx.x % KV_HEADS, one_q, k_cache, v_cache, 0, one_table, one_lengths, one_items,
                         one_spans, one_out, one_sums, one_weights, one_counters, max_blocks, scale);
     }
 }

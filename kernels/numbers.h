@@ -52,7 +52,8 @@ DEVICE bits16 to_bf16(float x) {
 DEVICE float from_fp16(bits16 h) {
     const bits32 sign = (h & 0x8000u) << 16, rest = (h & 0x7fffu) << 13;
     if (rest >= 0x0f800000u) return AS_FLOAT(sign | 0x70000000u | rest);  // infinite or NaN
-    return AS_FLOAT(sign | AS_BITS(AS_FLOAT(rest) * 0x1p112f));
+    if (rest >= 0x00800000u) return AS_FLOAT(sign | (rest + 0x38000000u));
+    return AS_FLOAT(sign | AS_BITS(AS_FLOAT(0x38800000u | rest) - 0x1p-14f));  // subnormal, by way of no float that is
 }
 DEVICE bits16 to_fp16(float x) {
     bits32 u = AS_BITS(x);
@@ -143,4 +144,42 @@ DEVICE uint4 pack(const float* f) {
     v.x = pair(f[0], f[1]), v.y = pair(f[2], f[3]), v.z = pair(f[4], f[5]), v.w = pair(f[6], f[7]);
     return v;
 }
+#endif
+
+// An e4m3 number in the low 8 bits. No float on the way is below 2^-6: compilers may be told that such small ones are 0.
+DEVICE float from_e4m3(bits32 bits) {
+    const bits32 size = bits & 0x7fu;
+    const float number = size >= 8 ? AS_FLOAT((size << 20) + 0x3c000000u) : AS_FLOAT(0x3c800000u | size << 20) - 0x1p-6f;
+    return bits & 0x80u ? -number : number;
+}
+// To the nearest, ties to even; what is larger than 448, the largest number, becomes that.
+DEVICE bits32 to_e4m3(float x) {
+    const bits32 bits = AS_BITS(x), sign = bits >> 24 & 0x80u;
+    bits32 size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) return sign | 0x7fu;  // NaN
+    if (size > 0x43e00000u) size = 0x43e00000u;
+    // Below 2^-6 numbers are 2^-9 apart, as the floats above 2^14 that end in the same bits.
+    if (size < 0x3c800000u) return sign | (AS_BITS(AS_FLOAT(size) + 16384.0f) - 0x46800000u);
+    return sign | (((size + 0x7ffffu + (size >> 20 & 1u)) >> 20) - 120 * 8);
+}
+DEVICE bits32 four_e4m3(const float* f, float scale) {  // in units of the scale
+    bits32 word = 0;
+    for (int i = 0; i < 4; ++i) word |= to_e4m3(f[i] / scale) << 8 * i;
+    return word;
+}
+
+// What a paged cache holds: numbers as above, or with -DE4M3=1 those of 8 bits, in units of a scale.
+#ifndef E4M3
+#define E4M3 0
+#endif
+#if E4M3
+typedef unsigned char cached;
+DEVICE cached to_cached(float x, float scale) { return (cached)to_e4m3(x / scale); }
+DEVICE void store_cached(cached* to, const float* f, float scale) {  // WIDE numbers
+    for (int i = 0; i < WIDE / 4; ++i) ((bits32*)to)[i] = four_e4m3(f + 4 * i, scale);
+}
+#else
+typedef element cached;
+DEVICE cached to_cached(float x, float) { return to_element(x); }
+DEVICE void store_cached(cached* to, const float* f, float) { *(uint4*)to = pack(f); }
 #endif

@@ -1,12 +1,8 @@
 // RMSNorm of rows: y = x / sqrt(mean(x^2) + epsilon) * weight. Zhang and Sennrich, arXiv:1910.07467.
 //
-// Launch: a block of 256 threads a row. columns: a multiple of WIDE.
-#define THREADS 256
-#define HELD 4  // 16-byte words of the row that a thread keeps; longer rows are read twice from there on
-
+// Launch: a block of 256 threads a row. columns: a multiple of WIDE. Comes behind row_norm.h.
 extern "C" __global__ void __launch_bounds__(THREADS)
 rms_norm(const element* x, const element* weight, element* y, int columns, float epsilon) {
-    __shared__ float parts[THREADS / LANES];
     const int thread = threadIdx.x, words = columns / WIDE;
     const uint4 *row = (const uint4*)(x + (long long)blockIdx.x * columns), *by = (const uint4*)weight;
     uint4 held[HELD], factors[HELD];
@@ -16,30 +12,9 @@ rms_norm(const element* x, const element* weight, element* y, int columns, float
     START_NEXT();
     AWAIT_PREVIOUS();
 
-    float squares = 0.0f, f[WIDE], g[WIDE];
-#pragma unroll
-    for (int n = 0; n < HELD; ++n)
-        if (thread + n * THREADS < words) held[n] = row[thread + n * THREADS];
-#pragma unroll
-    for (int n = 0; n < HELD; ++n)
-        if (thread + n * THREADS < words) {
-            unpack(f, held[n]);
-#pragma unroll
-            for (int k = 0; k < WIDE; ++k) squares += f[k] * f[k];
-        }
-    for (int i = thread + HELD * THREADS; i < words; i += THREADS) {
-        unpack(f, row[i]);
-#pragma unroll
-        for (int k = 0; k < WIDE; ++k) squares += f[k] * f[k];
-    }
-    for (int mask = 1; mask < LANES; mask *= 2) squares += SHUFFLE_XOR(squares, mask);
-    if (thread % LANES == 0) parts[thread / LANES] = squares;
-    __syncthreads();
-    squares = 0.0f;
-#pragma unroll
-    for (int k = 0; k < THREADS / LANES; ++k) squares += parts[k];
-
-    const float scale = RSQRT(squares / columns + epsilon);
+    float f[WIDE], g[WIDE];
+    hold_row(held, row, words);
+    const float scale = norm_of_row(held, row, words, epsilon);
     uint4* out = (uint4*)(y + (long long)blockIdx.x * columns);
 #pragma unroll
     for (int n = 0; n < HELD; ++n)

@@ -6,17 +6,18 @@
 // whole: the same number draws the same token everywhere.
 //
 // logits: [rows][columns]. settings: [rows], x: log2(e) / temperature, y: p (1: all), z: the draw, 0 <= z < 1, w: the
-// bits of k (0: all). out: [rows]. how: [rows], 0 if candidates were enough, else the rounds of the search. NaN counts as
+// bits of k (0: all). out: [rows]. how: [rows], 0 if candidates were enough, else passes over the row. NaN counts as
 // the lowest number. Launch: rows x CLUSTER blocks of THREADS threads, with HELD the bytes of a block's share shared.
 //
-// A cluster of CLUSTER blocks has a row, each a share of it (with HELD in shared memory). The k-th of the threads'
-// largest numbers is a bound that at least k numbers reach, and hardly more: these candidates one block compares all
-// with all, in whole numbers. If they may not hold all that top-p leaves, as without top-k and with a flat row, the
-// least number that is left is searched by seven pivots a round, and what is left is added up in order.
+// A cluster of CLUSTER blocks has a row, each a share of it (with HELD in shared memory). For a small k the k-th of the
+// threads' largest numbers is a bound that at least k numbers reach, and hardly more: these candidates one block compares
+// all with all, in whole numbers. Otherwise the least number that is left is found by two or three rounds of buckets, and
+// what is left is added up in order.
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 sampling(const element* logits, const float4* settings, int* out, int* how, int columns) {
-    __shared__ float tops[WARPS], lows[WARPS], sums[WARPS], box[PIVOTS * WARPS], inbox[2][PIVOTS * CLUSTER];
-    __shared__ float of_blocks[5][CLUSTER], value[MOST];
+    __shared__ float tops[WARPS], lows[WARPS], of_blocks[4][CLUSTER];
+    __shared__ __align__(16) float value[MOST];
+    __shared__ bits32 buckets[2][BUCKETS];
     __shared__ bits64 boxes[2][WARPS], weight[MOST], above[MOST];
     __shared__ int index[MOST], ahead[MOST];
     __shared__ __align__(16) uint2 list[MOST];
@@ -30,9 +31,9 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     const int k = (int)AS_BITS(setting.w);
     const float p = setting.y, draw = setting.z;
     Share share;
-    const int each = (words + CLUSTER - 1) / CLUSTER;
-    share.first = rank * each;
-    share.count = words - share.first < each ? words - share.first : each;
+    share.most = (words + CLUSTER - 1) / CLUSTER;
+    share.first = rank * share.most;
+    share.count = words - share.first < share.most ? words - share.first : share.most;
     if (share.count < 0) share.count = 0;
     share.scale = setting.x;
     share.words = (const uint4*)logits + (long long)row * words + share.first;
@@ -48,7 +49,7 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
 #if HELD
         unpack(f, held[i]);
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j) f[j] = fminf(fmaxf(f[j], LOWEST), -LOWEST);
+        for (int j = 0; j < WIDE; ++j) f[j] = tidy(f[j]);
         held[i] = pack(f);
         unpack(f, held[i]);
 #else
@@ -68,20 +69,11 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     __syncthreads();
     for (int i = 0; i < WARPS; ++i) highest = fmaxf(highest, tops[i]), lowest = fminf(lowest, lows[i]);
 
-    // What the share weighs, if its own largest number weighs 1; and the bound that `wanted` of its threads reach.
-    share.top = highest;
-    float sum = 0.0f;
-    for (int i = thread; i < share.count; i += THREADS) {
-        look(f, share, i);
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) sum += chance(f[j], share);
-    }
-    sum = sum_of_lanes(sum);
-    if (lane == 0) sums[warp] = sum;
+    // The bound that `wanted` of the share's threads reach.
     const bool few = k > 0 && k <= MOST / 2;
-    const int wanted = ((few ? k : MOST / 4) + CLUSTER - 1) / CLUSTER;
+    const int wanted = (k + CLUSTER - 1) / CLUSTER;
     float bound = LOWEST;
-    if (wanted < (share.count < THREADS ? share.count : THREADS)) {
+    if (few && wanted < (share.count < THREADS ? share.count : THREADS)) {
         float low = lowest, high = highest;  // threads enough reach `low`
         for (int i = 0; i < 24 && low < high; ++i) {
             const float middle = 0.5f * low + 0.5f * high;
@@ -96,53 +88,38 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
         }
         bound = low;
     }
-    __syncthreads();
     ARRIVED();
-    if (warp == 0) {
-        sum = sum_of_lanes(lane < WARPS ? sums[lane] : 0.0f);
-        if (lane < CLUSTER) {
-            send(of_blocks[0] + rank, lane, highest);
-            send(of_blocks[1] + rank, lane, sum);
-            send(of_blocks[2] + rank, lane, bound);
-        }
-    }
+    if (warp == 0 && lane < CLUSTER) send(of_blocks[0] + rank, lane, highest), send(of_blocks[1] + rank, lane, bound);
     ARRIVE();
     ARRIVED();
-    for (int i = 0; i < CLUSTER; ++i) share.top = fmaxf(share.top, of_blocks[0][i]), bound = fminf(bound, of_blocks[2][i]);
-    float whole = 0.0f;
-    for (int i = 0; i < CLUSTER; ++i) whole += of_blocks[1][i] * chance(of_blocks[0][i], share);
+    share.top = highest;
+    for (int i = 0; i < CLUSTER; ++i) share.top = fmaxf(share.top, of_blocks[0][i]), bound = fminf(bound, of_blocks[1][i]);
 
-    // Candidates: each block writes its own down, and says how many they are and what they weigh.
-    sum = 0.0f;
-    for (int i = thread; i < share.count; i += THREADS) {
-        look(f, share, i);
+    int many = MOST + 1;
+    if (few) {  // candidates: each block writes its own down, and says how many they are
+        for (int i = thread; i < share.count; i += THREADS) {
+            look(f, share, i);
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j)
-            if (f[j] >= bound) {
-                const unsigned at = ATOMIC_ADD(&listed, 1u);
-                if (at < MOST) list[at].x = AS_BITS(f[j]), list[at].y = (share.first + i) * WIDE + j;
-                sum += chance(f[j], share);
-            }
+            for (int j = 0; j < WIDE; ++j)
+                if (f[j] >= bound) {
+                    const unsigned at = ATOMIC_ADD(&listed, 1u);
+                    if (at < MOST) list[at].x = AS_BITS(f[j]), list[at].y = (share.first + i) * WIDE + j;
+                }
+        }
+        __syncthreads();
+        if (warp == 0 && lane < CLUSTER) send(of_blocks[2] + rank, lane, (float)listed);
+        ARRIVE();
+        ARRIVED();
+        many = 0;
+        for (int i = 0; i < CLUSTER; ++i) many += (int)of_blocks[2][i];
     }
-    sum = sum_of_lanes(sum);
-    if (lane == 0) tops[warp] = sum;
-    __syncthreads();
-    if (warp == 0) {
-        sum = sum_of_lanes(lane < WARPS ? tops[lane] : 0.0f);
-        if (lane < CLUSTER) send(of_blocks[3] + rank, lane, (float)listed), send(of_blocks[4] + rank, lane, sum);
-    }
-    ARRIVE();
-    ARRIVED();
-    int many = 0;
-    float near = 0.0f;
-    for (int i = 0; i < CLUSTER; ++i) many += (int)of_blocks[3][i], near += of_blocks[4][i];
 
     // The first block compares them, if they hold all that is left.
-    if (many <= MOST && (few || (k == 0 && p < 1.0f && near >= p * whole))) {
+    if (many <= MOST) {
         if (rank == 0) {
             int from = 0;
             for (int block = 0; block < CLUSTER; ++block) {
-                const int its = (int)of_blocks[3][block];
+                const int its = (int)of_blocks[2][block];
                 for (int i = thread; i < its; i += THREADS) {
                     const uint2 one = fetch(list + i, block);
                     value[from + i] = AS_FLOAT(one.x), index[from + i] = (int)one.y;
@@ -171,9 +148,9 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
         for (int i = thread; i < many; i += THREADS)
             if (ahead[i] < k) left += weight[i];
         left = sum_of_block(left, boxes[0], lane, warp);
-        const double limit = p < 1.0f ? p * (few ? (double)left : (double)whole * 0x1p40) : 1e30;
+        const double limit = p < 1.0f ? p * (double)left : 1e30;
         for (int i = thread; i < many; i += THREADS) {
-            if ((few && ahead[i] >= k) || (double)above[i] >= limit) weight[i] = 0;
+            if (ahead[i] >= k || (double)above[i] >= limit) weight[i] = 0;
             kept += weight[i];
         }
         kept = sum_of_block(kept, boxes[1], lane, warp);  // and behind it all see the weights
@@ -193,48 +170,17 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
 
     // The least number that top-k leaves, and then the least that top-p leaves of them.
     int round = 0;
-    const long long none = (long long)place_of(LOWEST) - 1;
-    long long low = none;
+    Range range;
+    range.low = (place_type)place_of(LOWEST) - 1;
     for (int rule = 0; rule < 2; ++rule) {
-        const bool counting = rule == 0;
-        if (counting ? k == 0 : p >= 1.0f) continue;
-        float limit = counting ? (float)k : p * whole, pivots[PIVOTS];
-        float lower = counting ? (float)columns : whole, upper = 0.0f;  // what is above `low` and above `high` weighs
-        if (!counting && k > 0) {  // of what top-k left
-#pragma unroll
-            for (int i = 0; i < PIVOTS; ++i) pivots[i] = low > none ? number_at((int)low) : BELOW;
-            too_low(share, pivots, false, 0.0f, box, inbox[round++ % 2], &upper, &lower);
-            limit = p * lower, upper = 0.0f;
-        }
-        long long high = place_of(share.top);  // what is above `high` weighs less than the limit, what is above `low` does not
-        for (int step = 0; high - low > 1; ++step) {
-            const float from = number_at((int)(low > none ? low : none + 1)), to = number_at((int)high);
-            const float guess = (lower - limit) / (lower - upper);  // where the limit would be on a straight line
-            int places[PIVOTS];
-#pragma unroll
-            for (int i = 0; i < PIVOTS; ++i) {
-                const float apart = i % 6 == 0 ? 0.25f : i % 4 == 1 ? 0.06f : i == 3 ? 0.0f : 0.015f;
-                const float part = fminf(fmaxf(i < 3 ? guess - apart : guess + apart, 0.0f), 1.0f);
-                long long at;
-                if (step == 0) at = place_of(fmaxf(share.top - (float)(64 >> i) / share.scale, LOWEST));
-                else if (step % 3 && low > none) at = place_of(from + (to - from) * part);
-                else at = low + (high - low) * (i + 1) / (PIVOTS + 1);
-                if (at <= low) at = low + 1;
-                if (at >= high) at = high - 1;
-                places[i] = (int)at;
-                pivots[i] = number_at(places[i]);
-            }
-            const int wrong = too_low(share, pivots, counting, limit, box, inbox[round++ % 2], &upper, &lower);
-#pragma unroll
-            for (int i = 0; i < PIVOTS; ++i) {
-                if (i < wrong) low = places[i];
-                if (i == wrong) high = places[i];
-            }
-        }
+        if (rule == 0 ? k == 0 : p >= 1.0f) continue;
+        float limit = rule == 0 ? (float)k : -1.0f;
+        range.high = place_of(share.top), range.above = 0.0f;
+        while (range.high - range.low > 1) narrow(share, range, rule == 0, p, limit, buckets[round++ % 2], value);
     }
 
     // Every 32 words of the share are a slot; the block in which the sum exceeds the draw looks for the slot.
-    const float least = low > none ? number_at((int)low) : BELOW;
+    const float least = cut_at(range.low);
     float* slots = (float*)list;
     for (int i = thread - lane; i < share.count; i += THREADS) {
         float weighs = 0.0f;
@@ -249,7 +195,7 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
     }
     __syncthreads();
     const int used = (share.count + LANES - 1) / LANES;
-    float* exchange = inbox[round++ % 2];
+    float* exchange = of_blocks[3];
     if (warp == 0) {
         float weighs = 0.0f;
         for (int i = lane; i < used; i += LANES) weighs += slots[i];
@@ -308,5 +254,5 @@ sampling(const element* logits, const float4* settings, int* out, int* how, int 
         }
     }
     out[row] = token;
-    how[row] = round;
+    how[row] = round + 1;
 }

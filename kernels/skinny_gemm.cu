@@ -10,7 +10,8 @@
 // more to fetch than W, from the second cache: two tiles share what is fetched.
 //
 // -DNORM=1: rows of x count as divided by sqrt(mean(x^2) + epsilon): the factor comes in at the end, and the weight of
-// the norm belongs into W. -DFINISH: what becomes of the sums, see finish.h, which comes before.
+// the norm belongs into W. With -DSQUARES=1 it is made of squares that the kernel before, with FINISH 1, has left:
+// [K / 16][8 GROUPS]. -DFINISH: what becomes of the sums, see finish.h, which comes before.
 //
 // -DTENSOR=0 is the same on plain cores, for up to 8 rows.
 #ifndef DEPTH
@@ -19,25 +20,16 @@
 #ifndef TILES
 #define TILES 1
 #endif
-#ifndef TENSOR
-#define TENSOR 0
-#endif
-#ifndef NORM
-#define NORM 0
-#endif
-#ifndef RESIDENT
-#define RESIDENT 2
-#endif
-#define WARPS 8
 #define THREADS (WARPS * LANES)
+#define PITCH (16 * TILES + 1)  // floats between the sums of two rows of x
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
-            element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
-            int kv_heads) {
-    __shared__ float tile_sums[WARPS][16 * TILES][ROWS + 1];
+            cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
+            const float* scales, float* squares, int heads, int kv_heads) {
+    __shared__ float tile_sums[WARPS][ROWS * PITCH];
 #if NORM
-    __shared__ float row_squares[WARPS][ROWS];
+    __shared__ __align__(16) float row_squares[WARPS][ROWS];
 #endif
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int steps = k_columns / (32 * DEPTH), first_tile = blockIdx.x * TILES;
@@ -57,30 +49,22 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
     START_NEXT();
     AWAIT_PREVIOUS();
 
-#if TENSOR
-#if !HAS_MMA
-#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
+#if !TENSOR && (TILES > 1 || GROUPS > 1)
+#error "the form without tensor cores computes one tile a block, of up to 8 rows"
 #endif
-    float sum[TILES][GROUPS][4];
+    float sum[TILES][GROUPS][EACH];
 #pragma unroll
     for (int r = 0; r < TILES; ++r)
 #pragma unroll
-        for (int i = 0; i < GROUPS; ++i) sum[r][i][0] = sum[r][i][1] = sum[r][i][2] = sum[r][i][3] = 0.0f;
-#else
-#if TILES > 1
-#error "the form without tensor cores computes one tile a block"
-#endif
-    float sum[2][8];  // of the tile's rows `row` and `row` + 8, for each row of x, over this lane's columns
+        for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
-    for (int m = 0; m < 8; ++m) sum[0][m] = sum[1][m] = 0.0f;
-#endif
-#if NORM
-    float squares[GROUPS];
+            for (int k = 0; k < EACH; ++k) sum[r][i][k] = 0.0f;
+#if NORM && SQUARES
+    add_squares(squares, k_columns / 16, row_squares[warp], warp, lane);
+#elif NORM
+    float own[GROUPS][4];
 #pragma unroll
-    for (int i = 0; i < GROUPS; ++i) squares[i] = 0.0f;
-#endif
-#if NORM || !TENSOR
-    float f[WIDE];
+    for (int i = 0; i < GROUPS; ++i) own[i][0] = own[i][1] = own[i][2] = own[i][3] = 0.0f;
 #endif
 
 #pragma unroll 1
@@ -94,78 +78,44 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
 #pragma unroll
         for (int j = 0; j < DEPTH; ++j) {
             const uint4* words = inputs + j * GROUPS * 32;
-#if TENSOR || NORM
             uint4 word[GROUPS];
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) word[i] = words[32 * i];
-#endif
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {
-                unpack(f, word[i]);
-#pragma unroll
-                for (int k = 0; k < WIDE; ++k) squares[i] += f[k] * f[k];
-            }
+            for (int i = 0; i < GROUPS; ++i) square(own[i], word[i]);
 #endif
-#if TENSOR
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
-                for (int r = 0; r < TILES; ++r) {
-                    const uint4 upper = now[j][2 * r], lower = now[j][2 * r + 1];
-                    mma(sum[r][i], upper.x, lower.x, upper.y, lower.y, word[i].x, word[i].y);
-                    mma(sum[r][i], upper.z, lower.z, upper.w, lower.w, word[i].z, word[i].w);
-                }
-#else
-            float upper[WIDE], lower[WIDE];
-            unpack(upper, now[j][0]);
-            unpack(lower, now[j][1]);
-#pragma unroll
-            for (int m = 0; m < 8; ++m)
-                if (m < m_rows) {
-                    unpack(f, words[4 * m + quarter - lane]);
-#pragma unroll
-                    for (int k = 0; k < WIDE; ++k) sum[0][m] += upper[k] * f[k], sum[1][m] += lower[k] * f[k];
-                }
-#endif
+                for (int r = 0; r < TILES; ++r)
+                    multiply(sum[r][i], now[j][2 * r], now[j][2 * r + 1], word[i], words - lane, m_rows);
         }
     }
 
-#if TENSOR
 #pragma unroll
     for (int r = 0; r < TILES; ++r)
 #pragma unroll
-        for (int i = 0; i < GROUPS; ++i)
-#pragma unroll
-            for (int k = 0; k < 4; ++k)
-                tile_sums[warp][16 * r + row + k / 2 * 8][8 * i + 2 * quarter + k % 2] = sum[r][i][k];
-#else
-#pragma unroll
-    for (int m = 0; m < 8; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float s = sum[half][m];
-            s += SHUFFLE_XOR(s, 1);
-            s += SHUFFLE_XOR(s, 2);
-            if (quarter == 0) tile_sums[warp][row + 8 * half][m] = s;
-        }
-#endif
-#if NORM
+        for (int i = 0; i < GROUPS; ++i) leave(tile_sums[warp] + 8 * i * PITCH + 16 * r, PITCH, sum[r][i], row, quarter);
+#if NORM && !SQUARES
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
-        squares[i] += SHUFFLE_XOR(squares[i], 1);
-        squares[i] += SHUFFLE_XOR(squares[i], 2);
-        if (quarter == 0) row_squares[warp][8 * i + row] = squares[i];
+        const float its = square_of_row(own[i], row);
+        if (mine(row, quarter)) row_squares[warp][8 * i + row] = its;
     }
 #endif
     __syncthreads();
 
     // Each thread finishes two sums at a time: rows i and i + 8 of a tile, for one row m of x.
-    for (int at = thread; at < 8 * TILES * m_rows; at += THREADS) {
+    for (int from = thread - lane; from < 8 * TILES * m_rows; from += THREADS) {  // all lanes come to the shuffles
+        const int at = from + lane < 8 * TILES * m_rows ? from + lane : 8 * TILES * m_rows - 1;
         const int i = at % 8, r = at / 8 % TILES, m = at / (8 * TILES), tile = first_tile + r;
         float first = 0.0f, second = 0.0f;
 #pragma unroll
-        for (int k = 0; k < WARPS; ++k) first += tile_sums[k][16 * r + i][m], second += tile_sums[k][16 * r + i + 8][m];
+        for (int k = 0; k < WARPS; ++k) {
+            const float* its = tile_sums[k] + m * PITCH + 16 * r + i;
+            first += its[0], second += its[8];
+        }
 #if NORM
         float total = 0.0f;
 #pragma unroll
@@ -174,6 +124,13 @@ skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_co
         first *= factor;
         second *= factor;
 #endif
-        finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, heads, kv_heads);
+        if (at == from + lane)
+            first = finish(tile, i, m, first, second, y, n_columns, k_cache, v_cache, turns, positions, slots, scales, heads,
+                           kv_heads);
+#if FINISH == 1 && SQUARES
+#pragma unroll
+        for (int mask = 1; mask < 8; mask *= 2) first += SHUFFLE_XOR(first, mask);
+        if (i == 0 && at == from + lane) squares[tile * ROWS + m] = first;
+#endif
     }
 }

@@ -21,15 +21,6 @@
 #ifndef CLUSTER
 #define CLUSTER 1
 #endif
-#ifndef TENSOR
-#define TENSOR 0
-#endif
-#ifndef NORM
-#define NORM 0
-#endif
-#ifndef RESIDENT
-#define RESIDENT 2
-#endif
 #define THREADS (WARPS * LANES)
 #define STAGE (PIECES * GROUPS * LANES)  // words of 16 bytes
 #define PITCH (16 * WARPS + 4)           // floats between the sums of two rows of x, so that they lie in different banks
@@ -48,11 +39,8 @@
 
 extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
-           element* k_cache, element* v_cache, const float2* turns, const int* positions, const int* slots, int heads,
-           int kv_heads) {
-#if TENSOR && !HAS_MMA
-#error "tensor cores as used here need compute capability 8.0 or later: compile with -DTENSOR=0"
-#else
+           cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
+           const float* scales, float* squares, int heads, int kv_heads) {
     SHARED(uint4, ring);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES, row = lane / 4, quarter = lane % 4;
     const int rank = blockIdx.x % CLUSTER, first_tile = blockIdx.x / CLUSTER * WARPS, tiles = n_columns / 16;
@@ -67,7 +55,7 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
     float *sums = all_sums[rank], *row_squares = all_squares[rank];
     (void)row_squares;
 #else
-#if NORM
+#if NORM && !SQUARES
     __shared__ float row_squares[ROWS];
 #endif
     float* sums = (float*)ring;  // once the products are done
@@ -97,22 +85,19 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) FETCH(s)
 
-#if TENSOR
-#define EACH 4
-    float sum[GROUPS][4];
-#else
-#define EACH 16  // of the tile's rows `row` and `row` + 8 in turns, for each row of x, over this lane's columns
-    float sum[GROUPS][16];
-#endif
+    float sum[GROUPS][EACH];
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i)
 #pragma unroll
         for (int k = 0; k < EACH; ++k) sum[i][k] = 0.0f;
-#if NORM
+#if NORM && SQUARES
+    __shared__ __align__(16) float parts_squares[WARPS][ROWS];
+    add_squares(squares, k_columns / 16, parts_squares[warp], warp, lane);
+#elif NORM
 #define TURNS ((GROUPS + WARPS - 1) / WARPS)  // this warp looks after the squares of group warp, warp + WARPS ...
-    float squares[TURNS][4];
+    float own[TURNS][4];
 #pragma unroll
-    for (int n = 0; n < TURNS; ++n) squares[n][0] = squares[n][1] = squares[n][2] = squares[n][3] = 0.0f;
+    for (int n = 0; n < TURNS; ++n) own[n][0] = own[n][1] = own[n][2] = own[n][3] = 0.0f;
 #endif
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -120,81 +105,33 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
         __syncthreads();
         FETCH(step + STAGES - 1)
         weights += PIECES * 64;
-        const uint4* here = ring + step % STAGES * STAGE + lane;
+        const uint4* here = ring + step % STAGES * STAGE;
 #pragma unroll
         for (int j = 0; j < PIECES; ++j) {
             const uint4 upper = next[j][0], lower = next[j][1];
             if (step + 1 < steps) LOAD_WEIGHTS(j);
-#if !TENSOR
-            float high_row[WIDE], low_row[WIDE], f[WIDE];
-            unpack(high_row, upper);
-            unpack(low_row, lower);
-#pragma unroll
-            for (int m = 0; m < ROWS; ++m) {
-                unpack(f, here[(j * GROUPS + m / 8) * LANES + 4 * (m % 8) + quarter - lane]);
-#pragma unroll
-                for (int k = 0; k < WIDE; ++k) {
-                    sum[m / 8][m % 8 * 2] += high_row[k] * f[k];
-                    sum[m / 8][m % 8 * 2 + 1] += low_row[k] * f[k];
-                }
-            }
-#else
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-                const uint4 word = here[(j * GROUPS + i) * LANES];
-                mma(sum[i], upper.x, lower.x, upper.y, lower.y, word.x, word.y);
-                mma(sum[i], upper.z, lower.z, upper.w, lower.w, word.z, word.w);
+                const uint4* words = here + (j * GROUPS + i) * LANES;
+                multiply(sum[i], upper, lower, words[lane], words, 8);
             }
-#endif
-#if NORM
+#if NORM && !SQUARES
 #pragma unroll
             for (int n = 0; n < TURNS; ++n)
-                if (warp + n * WARPS < GROUPS) {  // the squares are the diagonal of x times itself
-                    const uint4 word = here[(j * GROUPS + warp + n * WARPS) * LANES];
-#if TENSOR
-                    mma(squares[n], word.x, 0, word.y, 0, word.x, word.y);
-                    mma(squares[n], word.z, 0, word.w, 0, word.z, word.w);
-#else
-                    unpack(f, word);
-#pragma unroll
-                    for (int k = 0; k < WIDE; ++k) squares[n][0] += f[k] * f[k];
-#endif
-                }
+                if (warp + n * WARPS < GROUPS) square(own[n], here[(j * GROUPS + warp + n * WARPS) * LANES + lane]);
 #endif
         }
     }
     COPY_WAIT(0);
     __syncthreads();  // the ring becomes the room for sums
-#if !TENSOR
 #pragma unroll
-    for (int m = 0; m < ROWS; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float s = sum[m / 8][m % 8 * 2 + half];
-            s += SHUFFLE_XOR(s, 1);
-            s += SHUFFLE_XOR(s, 2);
-            if (quarter == 0) sums[m * PITCH + 16 * warp + row + 8 * half] = s;
-        }
-#if NORM
+    for (int i = 0; i < GROUPS; ++i) leave(sums + 8 * i * PITCH + 16 * warp, PITCH, sum[i], row, quarter);
+#if NORM && !SQUARES
 #pragma unroll
     for (int n = 0; n < TURNS; ++n) {
-        float s = squares[n][0];
-        s += SHUFFLE_XOR(s, 1);
-        squares[n][0] = squares[n][1] = s + SHUFFLE_XOR(s, 2);
+        const float its = square_of_row(own[n], row);
+        if (mine(row, quarter) && warp + n * WARPS < GROUPS) row_squares[8 * (warp + n * WARPS) + row] = its;
     }
-#endif
-#else
-#pragma unroll
-    for (int i = 0; i < GROUPS; ++i)
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-            sums[(8 * i + 2 * quarter + k % 2) * PITCH + 16 * warp + row + k / 2 * 8] = sum[i][k];
-#endif
-#if NORM
-#pragma unroll
-    for (int n = 0; n < TURNS; ++n)
-        if (row / 2 == quarter && warp + n * WARPS < GROUPS)
-            row_squares[8 * (warp + n * WARPS) + row] = row % 2 ? squares[n][1] : squares[n][0];
 #endif
 #if CLUSTER > 1
     MEET_CLUSTER();
@@ -222,17 +159,20 @@ split_gemm(const element* x, const element* w, element* y, int m_rows, int n_col
 #if NORM
         float total = 0.0f;
 #pragma unroll
+#if SQUARES
+        for (int u = 0; u < WARPS; ++u) total += parts_squares[u][m];
+#else
         for (int u = 0; u < CLUSTER; ++u) total += FROM(row_squares + m, u, ROWS);
+#endif
         factor = RSQRT(total / k_columns + epsilon);
 #endif
         const float firsts[4] = {upper.x, upper.y, upper.z, upper.w}, seconds[4] = {lower.x, lower.y, lower.z, lower.w};
 #pragma unroll
         for (int k = 0; k < 4; ++k)
             finish(first_tile + r, i + k, m, firsts[k] * factor, seconds[k] * factor, y, n_columns, k_cache, v_cache, turns,
-                   positions, slots, heads, kv_heads);
+                   positions, slots, scales, heads, kv_heads);
     }
 #if CLUSTER > 1
     MEET_CLUSTER();  // nobody leaves while another reads its sums
-#endif
 #endif
 }

@@ -36,7 +36,7 @@ lab.predict("step")
 lab11.one_batch()
 
 # %% [markdown]
-# Attention of one layer, and whole steps; four halved buckets.
+# Attention of one layer, and whole steps; halved buckets.
 
 # %%
 lab11.on_the_card()
@@ -44,7 +44,7 @@ lab11.on_the_card()
 # %% [markdown]
 # ## Measure
 #
-# Each move launches every layout here, five times or more. A GPU runs the recorded kernel. A CPU computes one head
+# Each move launches every layout here. A GPU runs the recorded kernel. A CPU computes one head
 # in NumPy, with prompts an eighth as long; packed is 32 calls.
 
 # %%
@@ -57,19 +57,19 @@ lab11.launched_here()
 lab11.three_by_hand()
 
 # %% [markdown]
-# Of the 32 the longest is {{times:.1f}} times the mean, and so are the tokens. The step takes {{step_times:.2f}} times as long: attention is
-# {{attention_share:.1%}} of the FLOPs. In {{draws}} draws both agree within {{draws_apart:.0%}}.
+# At a spread of 1 the longest is {{times:.1f}} times the mean, and so are the tokens. The step takes {{step_times:.2f}} times as long: attention is
+# {{attention_share:.1%}} of the FLOPs.
 #
-# **To remember**: the tokens. **To look up**: the pairs.
+# **To remember**: the tokens. **To look up**: the pairs that attend.
 #
 # $$ r = \frac{L_{\max}}{\bar L} \qquad r_{\text{pairs}} \approx \frac{r^2}{1 + c^2} $$
 #
 # | symbol | meaning | here |
 # |---|---|---|
 # | $L_{\max}$, $\bar L$ | longest, mean prompt [tokens] | {{longest:,}}, 256 |
-# | $c$ | their standard deviation over mean | {{cv:.2f}} |
+# | $c$ | standard deviation over mean | {{cv:.2f}}, drawn with 1 |
 # | $r$ | tokens, times ragged | {{times:.2f}} |
-# | $r_{\text{pairs}}$ | pairs, times ragged | {{square_law:.1f}}, counted {{pairs_times:.1f}}, time {{attention_times:.1f}} |
+# | $r_{\text{pairs}}$ | pairs, times ragged | {{square_law:.1f}}, counted {{pairs_times:.1f}}, time {{attention_times:.1f}}, {{attention_long:.0f}} at {{longer:,}} |
 #
 # **Masks.** An **attention mask** hides padding that was computed. A ragged batch with a mask over all pairs has {{mask_times:.0f}} times the pairs, and
 # {{scores_gb:.1f}} GB of scores a layer if stored. **Tiled attention** keeps a tile of scores in the chip, and with offsets opens none
@@ -79,11 +79,11 @@ lab11.three_by_hand()
 # rows: decodes run in the CUDA graph of the next **capture size**.
 #
 # **Packed is not free.** A long context keeps a few multiprocessors busy after the others: attention of decodes takes {{imbalance:.2f}} times as long for the
-# same bytes, {{imbalance_long:.2f}} at {{longer:,}} tokens.
+# same bytes, {{imbalance_long:.2f}} at {{longer:,}}.
 #
 # ## Exercises
 #
-# Two prompts, {{hand}} tokens: `1 - 400 / 600`, {{hand_padding:.0%}}, is padding.
+# Two prompts, {{hand}} tokens: `1 - 400 / 600` is padding.
 #
 # **1.** {{waste_lengths}} tokens. What share of the rectangle is padding?
 
@@ -161,7 +161,7 @@ lab.recap("step")
 print(lab11.log())
 
 # %% [markdown]
-# Change a flag, or add **one size**, for the most tokens/s.
+# Change a flag, or add **one size** (vLLM's flag takes all), for the most tokens/s.
 
 # %%
 choice = {"--flag": None}

@@ -38,7 +38,7 @@ lab.predict("persistent")
 #
 # ### A step of sixteen kernels
 #
-# A toy decode kernel, sixteen times. A profiler drew the timeline and slowed the calls; the first row is without it.
+# Sixteen toy kernels, each a sum of terms. A profiler drew the timeline and slowed the calls; the first row is without it.
 
 # %%
 lab12.one_step_of_16()
@@ -55,15 +55,13 @@ lab12.who_waits_for_whom()
 # %% [markdown]
 # ## Measure
 #
-# Python's own part of a step, **recorded** beside the card and **measured** here. Without a GPU a launch is a call that does
-# nothing; with one, whole steps are measured too.
+# Python's part of a step, **recorded** beside the card and **measured** here. Without a GPU a launch is a call that does
+# nothing.
 
 # %% tags=["nbval-ignore-output"]
 lab12.pythons_part()
 
 # %% [markdown]
-# A good place for a break.
-#
 # ## Explain
 #
 # {{hand_kernels}} kernels of 2 µs. A launch takes the program 6 µs, and in a graph 0.5 µs lie between two kernels.
@@ -87,20 +85,20 @@ lab12.four_by_hand()
 # graph, dependent launch, bf16 and fused kernels gain {{small_gain:.1f}} times with our model (a graph alone {{graph_alone_gain:.1f}}).
 #
 # **A persistent kernel still waits**: behind each step its blocks meet, which takes as long as from kernel to kernel.
-# Our model as one kernel takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}: it keeps its numbers in shared memory. For 8 sequences it takes {{eight_us:.0f}}.
+# Our model as one kernel, with its numbers in shared memory, takes {{token_us:.0f}} µs a token, its graph {{queued_us:.0f}}. For 8 sequences it takes {{eight_us:.0f}}, the graph {{eight_queued_us:.0f}}.
 #
-# **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Long prompts have too many, and long kernels.
+# **Graphs have fixed sizes**: decodes are captured in a list of them and rounded up. Long prompts have too many sizes, and long kernels.
 #
-# **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, not after {{pageable_ms:.1f}} ms. It is
-# still under way then, so two buffers take turns. Tokens chosen on the card spare a copy of all logits.
+# **What else.** A copy of {{copy_mib}} MiB from **pinned** memory returns after {{pinned_us:.0f}} µs, not {{pageable_ms:.1f}} ms. It is
+# under way, so two buffers take turns. A kernel waiting on the card for a number there answers in {{bell_us:.1f}} µs, not {{bell_launch_us:.1f}} (a launch) or
+# {{bell_graph_us:.1f}} (a graph). Tokens chosen on the card spare a copy of all logits.
 #
-# **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only. The deeper
-# notebook reads one.
+# **GPU-Util** counts the time with *some* kernel, coarsely: gaps of microseconds show on a timeline only.
 #
 # ## Exercises
 #
-# **Worked example.** Kernels of 4 µs, launches of 7, and 0.5 µs between two in a graph: by launches one ends every 7 µs, in the
-# graph every 4.5. The graph is 7 / 4.5 = 1.56 times as fast.
+# **Worked example.** Kernels of 4 µs, launches of 7, 0.5 µs between two in a graph: one ends every 7 µs or every 4.5. The graph is
+# 7 / 4.5 = 1.56 times as fast.
 #
 # **1.** The colleague's step takes {{share_wall_us}} µs; its kernels, one behind the other, {{share_card_us}} µs. What percentage of the step is no kernel?
 
@@ -127,8 +125,8 @@ answer = 7 / 1.25 - 0.5
 lab.check("until", answer)
 
 # %% [markdown]
-# **3.** Write the loop that captures sizes and rounds up: each batch runs in the smallest size that holds it, and a size is
-# captured when it is first needed. Return how many steps each size served, as a dictionary; what no size holds is launched, and counts as 0.
+# **3.** Write the loop that captures sizes and rounds up: each batch runs in the smallest size that holds it, captured when
+# first needed. Return how many steps each size served; what no size holds is launched, and counts as 0.
 # Batches {{worked_batches}} and sizes {{worked_sizes}} give {{worked_steps}}.
 
 

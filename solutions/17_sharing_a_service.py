@@ -15,13 +15,9 @@ lab.earlier()
 
 # %% [markdown]
 # Four **tenants**, customers with a key each, share Llama-3.1-8B on one H200. A, B and C are quiet: a question a second
-# each, some 512 tokens in and 256 out. N asks {{calm_rate}} times a second on a calm day, with 1,500 in, and {{storm_rate}} times in
-# a storm of a minute. Slots and token budget are {{vllm}}'s defaults on this card. **N asks too much, and all wait.** Who should?
-
-# %%
-lab17.storm_and_calm()
-
-# %% [markdown]
+# each, some 512 tokens in and 256 out. N asks {{calm_rate}} a second, with 1,500 in, and {{storm_rate}} in a storm of a minute. Slots and budget are {{vllm}}'s defaults here. Simulated on recorded steps, the quiet tenants' p95 TTFT is
+# {{calm_ms:.0f}} ms, in the storm {{storm_s:.1f}} s and N's {{storm_noisy_s:.1f}}. **N asks too much, and all wait.** Who should?
+#
 # - **Ageing**: seconds of waiting that make up for priority.
 # - **Gateway**: before the engine; knows the keys.
 # - **Token bucket**: fills at a rate up to its burst, and pays for requests, or they wait.
@@ -62,8 +58,8 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for six stories, then A and B a short question each. Play both orders (continuous is that
-# of arrival): **measured**, and **simulated** on an H200's recorded steps.
+# Two slots. N asks for four stories, A and B then a short question. Play both orders (continuous: of arrival),
+# **measured**, and **simulated** on an H200's recorded steps.
 
 # %%
 lab17.tenants_that_speak()
@@ -71,44 +67,33 @@ lab17.tenants_that_speak()
 # %% [markdown]
 # ## Explain
 #
-# One slot, a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, then A for one.
+# One slot, a second for each request in a step. N asks for four answers of {{hand_answer}} tokens, A for one.
 
 # %%
 lab17.five_by_hand()
 
 # %% [markdown]
-# - In order A's first token comes after {{hand_order_s:.0f}} s, fair after {{hand_fair_s:.0f}} s. Both are **work-conserving**: no slot
+# - A's first token comes after {{hand_order_s:.0f}} s, fair after {{hand_fair_s:.0f}} s. Both are **work-conserving**: no slot
 #   is free while anybody waits.
-# - With {{hand_wide_slots}} slots both orders are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.0f}} s a token in place of {{hand_tpot_s:.0f}} s.
+# - With {{hand_wide_slots}} slots both are the same: {{hand_wide_s:.0f}} s, then {{hand_wide_tpot_s:.0f}} s a token, not {{hand_tpot_s:.0f}} s.
 #
-# **Slots decide where the queue is. An order acts only on a queue.** In the storm 128
-# give {{few_rate:,.0f}} tokens/s; 1,024, with longer steps, {{many_rate:,.0f}}.
+# **Slots decide where the queue is. An order acts only on a queue.**
 #
 # A tenant's **virtual token counter**:
 #
 # $$ c \leftarrow c + \frac{\text{prompt tokens} + 2 \times \text{output tokens}}{\text{weight}} $$
 #
-# Of those who wait, the least counter is next.
+# By hand a request adds {{hand_counter}} tokens, one of N's {{mean_counter:,}} (mean). The least counter is next.
 #
-# | symbol | unit | by hand | N, mean |
-# |---|---|---|---|
-# | prompt | tokens | {{hand_prompt}} | 1,500 |
-# | output | tokens | {{hand_answer}} | 256 |
-# | added | tokens | {{hand_counter}} | {{mean_counter:,}} |
-#
-# **Lift.** Who comes back after a silence starts level with the least counter. Without, a tenant
-# silent for {{silent_s}} s kept an equal one from every slot for {{stall_s:.0f}} s.
-#
-# In $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens. (vLLM's
-# `max_loras` also makes requests wait beside free slots.)
+# In $t$ seconds a bucket lets through at most $\text{burst} + \text{rate} \times t$ tokens.
 
 # %% [markdown]
 # ## Exercises
 #
-# **Worked example.** 3 requests of 100 prompt and 50 output tokens add 3 x (100 + 2 x 50) = 600 to a counter.
+# **Worked example.** 3 requests (100 prompt, 50 output tokens) add 3 x (100 + 2 x 50) = 600.
 #
-# **1.** A was served {{asked_a}}, B {{asked_b}} and N {{asked_n}}: requests x (prompt + output tokens). All wait. What does
-# the counter read whose turn it is?
+# **1.** A was served {{asked_a}}, B {{asked_b}}, N {{asked_n}}: requests x (prompt + output tokens). What is the
+# counter of who is next?
 
 # %%
 answer = None
@@ -120,21 +105,24 @@ answer = 2 * (800 + 2 * 50)  # B's; A's is 2,800, N's 2,300
 lab.check("next", answer)
 
 # %% [markdown]
-# **2.** A bucket held {{bucket_level:.0f}} tokens {{bucket_seconds:.0f}} s ago. It fills by {{bucket_rate:.0f}} a second, up to {{bucket_burst:,.0f}}. Two requests come at
-# once, for {{bucket_first:.0f}} and {{bucket_second:.0f}} tokens. How long does the second wait?
+# **2.** A bucket held `level` tokens `seconds` ago and fills by `rate` a second, up to `burst`. Of two requests
+# at once, return how long the second waits.
+
 
 # %%
-answer = None
-### BEGIN SOLUTION
-answer = (900 + 400 - 1_000) / 100  # the bucket was full
-### END SOLUTION
+def wait(level, seconds, rate, burst, first, second):
+    ### BEGIN SOLUTION
+    level = min(burst, level + rate * seconds)
+    return max(0, first + second - level) / rate
+    ### END SOLUTION
+
 
 # %%
-lab.check("bucket", answer)
+lab.check("bucket", wait)
 
 # %% [markdown]
-# **3.** Write fair. `waiting` lists (tenant, prompt tokens), oldest first; `counters` is {tenant: tokens}. Return
-# places of `waiting` in order of admission; each adds its prompt to its tenant's counter.
+# **3.** Write fair. `waiting` lists (tenant, prompt tokens), `counters` is {tenant: tokens}. Return places of
+# `waiting` in order of admission; each adds its prompt to its tenant's counter.
 # `fair([("N", 50), ("N", 50), ("A", 20)], {"N": 10, "A": 0})` is `[2, 0, 1]`.
 
 
@@ -180,15 +168,15 @@ lab.recap("calm")
 lab.recap("aged")
 
 # %% [markdown]
-# **Decide.** In the storm you promise A, B and C a p95 TTFT of {{promised_ttft_s}} s and a p95 TPOT of {{promised_tpot_ms:.0f}} ms, and may lose
-# {{promised_loss:.0%}} of the output tokens/s.
+# **Decide.** In the storm A, B and C are promised a p95 TTFT of {{promised_ttft_s}} s and TPOT of {{promised_tpot_ms:.0f}} ms; you may lose
+# {{promised_loss:.0%}} of the tokens/s.
 
 # %%
 lab17.metrics_page()
 
 # %% [markdown]
-# Choose `--max-num-seqs`, `--scheduling-policy` (`"fcfs"`, `"priority"`), or a limit at the `"gateway"` [tokens/s of each
-# tenant]; or slots with one of the others.
+# Choose `--max-num-seqs`, `--scheduling-policy` (`"fcfs"`, `"priority"`), a limit at the `"gateway"` [tokens/s of each];
+# or slots and one of these.
 
 # %%
 decision = None  # {"--flag": value}

@@ -42,6 +42,14 @@ lab17.come_again()
 # others are told again, up to {{deep_most_told}} times. The same tokens pass, the longest wait grows, and the gateway answers {{deep_told:,}} refusals. Clients
 # that add a random time to `Retry-After` do not all come back at once.
 #
+# ## After a silence
+#
+# A tenant that was silent for {{silent_s}} s comes back with a counter far below all others, and keeps an equal one from every slot for
+# {{stall_s:.0f}} s: the engine makes up for what nobody asked. With **lift** it starts level with the least of those who wait, and both share from the
+# first second on.
+#
+# Orders and counters act before the slots. So does vLLM's `max_loras`: a request whose adapter is not among them waits beside free slots.
+#
 # ## Several engines
 #
 # Behind a router an engine's queue is only one of several. `course.engine.fleet.Fleet` routes each request when it comes: `RoundRobin`, `LeastLoaded`,

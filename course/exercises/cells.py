@@ -1,13 +1,14 @@
 """Which names come from a cell that raised: `lab.check` grades no value that an earlier run left behind.
 
 IPython tells before and after each cell. A cell that raised marks the names it would have set; a later cell that sets
-them without an error clears the mark.
+them without an error clears the mark. What the running cell set above its own `lab.check` is new, too.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from course.exercises.learner import describe
@@ -42,8 +43,9 @@ class Cells:
 
     def failure_of(self, id: str) -> tuple[str, str] | None:
         """Return name and error if the running cell checks an answer that a failed cell should have set."""
+        new = names_set_before(self.source, id)
         for name in names_checked(self.source, id):
-            if name in self.failed:
+            if name in self.failed and name not in new:
                 return name, self.failed[name]
         return None
 
@@ -54,8 +56,22 @@ def names_set(source: str) -> set[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return {name for found in SETS.findall(source) for name in found if name}
+    return _set_by(tree.body)
+
+
+def names_set_before(source: str, id: str) -> set[str]:
+    """The names that a cell sets above the statement with its `.check(id, answer)`."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return set()
+    checks = [position for position, statement in enumerate(body) if _check_of(statement, id)]
+    return _set_by(body[: checks[0]]) if checks else set()
+
+
+def _set_by(statements: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
-    waiting: list[ast.AST] = list(tree.body)
+    waiting = list(statements)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -73,12 +89,18 @@ def names_checked(source: str, id: str) -> list[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
+    given = _check_of(tree, id)
+    return [part.id for whole in given for part in ast.walk(whole) if isinstance(part, ast.Name)]
+
+
+def _check_of(tree: ast.AST, id: str) -> list[ast.expr]:
+    """What is given to `.check(id, answer)` in a tree, nothing if it has none."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "check"):
             continue
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if any(isinstance(part, ast.Constant) and part.value == id for part in given):
-            return [part.id for whole in given for part in ast.walk(whole) if isinstance(part, ast.Name)]
+            return given
     return []
 
 

@@ -42,11 +42,14 @@ def the_flag(answer: Any, example: str = '{"--flag": 1}') -> tuple[str, Any]:
 def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
     """What of an answer {flag: value} is compared: the flag, and its value if the flag is `right`.
 
-    A wrong flag has one hint, whatever its value. What is returned raises as `the_flag` does.
+    A wrong flag has one hint, whatever its value; with False it is the flag that turns it off, `--no-...`. What is
+    returned raises as `the_flag` does.
     """
 
     def choice(answer: Any) -> dict[str, Any]:
         name, value = the_flag(answer)
+        if value is False:
+            name = f"--no-{name.removeprefix('--')}"
         return {"flag": name, "value": value if name == right else 0}
 
     return choice

@@ -242,6 +242,8 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
                 return f"That cannot be judged: {str(mine.error).rstrip('.')}."
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)
+        if isinstance(mine, str) and exercise.evaluate is not None and isinstance(answer, Mapping):
+            return f"With it: {mine}."  # what follows from a decision, in the words of `evaluate`
         name = "your answer" if exercise.evaluate is None or isinstance(answer, Mapping) else "the result"
         if call:
             name = f"the result of {call}"

@@ -42,12 +42,12 @@ EVERYWHERE = (
     RECIPROCAL,
     Slip(
         1e3,
-        "That is a thousand times the right value. Is it in milliseconds, or is a prefix such as k missing?",
+        "That is a thousand times the right value. Look at the prefixes of the units, as milliseconds for seconds.",
         "a thousand times too large, as milliseconds for seconds are",
     ),
     Slip(
         1e-3,
-        "That is a thousandth of the right value. Is it in seconds instead of milliseconds, or in thousands?",
+        "That is a thousandth of the right value. Look at the prefixes of the units, as seconds for milliseconds.",
         "a thousand times too small, as seconds for milliseconds are",
     ),
     Slip(

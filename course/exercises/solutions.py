@@ -67,7 +67,9 @@ def remarks(exercise: Exercise, instead: Exercise | None, verdict: Verdict, afte
     """
     asked = instead or exercise
     if verdict.status == RIGHT:
-        return [] if after.done or not after.shown else [IS_SHOWN]
+        if after.shown and not after.done:
+            return [IS_SHOWN]
+        return _outcome(asked)
     lines = [verdict.hint]
     if after.done or after.tries < PATIENCE:
         return [line for line in lines if line]
@@ -75,6 +77,16 @@ def remarks(exercise: Exercise, instead: Exercise | None, verdict: Verdict, afte
     if not after.shown:
         lines.append(f'lab.solution("{exercise.id}") shows the solution.{_then(exercise)}')
     return [line for line in lines if line]
+
+
+def _outcome(exercise: Exercise) -> list[str]:
+    """What a right decision does, from its solution's text without the line of code."""
+    if not isinstance(exercise.solution, Mapping):
+        return []
+    lines = exercise.worked.splitlines()
+    said = [line for line in lines if line.startswith("#")] if len(lines) > 1 else lines
+    text = " ".join(line.lstrip("# ") for line in said)
+    return [text[:1].upper() + text[1:]] if text else []
 
 
 def show(exercise: Exercise, progress: Progress, number: str) -> tuple[str, list[str]]:

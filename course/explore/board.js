@@ -159,7 +159,7 @@ async function render({ model, el }) {
     for (const one of waits) {
       const box = card(one.row).firstChild;
       const laid = draft.tokens.has(one.row);
-      const words = [...one.card, `came ${time(board.now - one.since)} ago`];
+      const words = [...one.card, board.now > one.since ? `came ${time(board.now - one.since)} ago` : "just came"];
       if (one.emitted) words.unshift(`${one.emitted} said`);
       box.replaceChildren(make("b", "", String(one.row + 1)), make("span", "", words.slice(0, 3).join(", ")));
       box.setAttribute("aria-pressed", laid);

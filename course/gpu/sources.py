@@ -58,9 +58,9 @@ BUILT_ON = {
     "decode_bell": ("decode_step.cu",),
     "decode_loop": ("decode_step.cu",),
     "decode_attention": ATTENTION,
-    "skinny_gemm": ("finish.h",),
-    "split_gemm": ("finish.h",),
+    **dict.fromkeys(("skinny_gemm", "split_gemm"), ("finish.h", "packed_product.h")),
     "sampling": ("row_share.h",),
+    **dict.fromkeys(("rms_norm", "rope_append", "silu"), ("row_norm.h",)),
     "mixed_attention": (*ATTENTION, "decode_attention.cu", "prefill_attention.cu"),
 }
 """Kernels that call what other files define, and these files in their order."""

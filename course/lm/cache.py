@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -85,14 +86,14 @@ class SharedTables:
 
     def __init__(self, ids: Sequence[Sequence[int]], num_blocks: int, block_size: int):
         self._ids, self._size = ids, block_size
-        self._unused = dict.fromkeys(range(num_blocks))  # the next to be taken first
+        self._unused: OrderedDict[int, None] = OrderedDict.fromkeys(range(num_blocks))  # the next to be taken first
         self._holders = [0] * num_blocks
         self._holding: dict[int, Hashable] = {}  # from a block to what it holds
         self._with: dict[Hashable, list[int]] = {}  # and back, the first that was filled first
         self._tables: dict[Any, list[int]] = {}  # by request
 
-    def table(self, request: Any, tokens: int) -> list[int]:
-        """The numbers of its blocks, for `tokens` more than it has computed."""
+    def table(self, request: Any, tokens: int, drafts: int = 0) -> list[int]:
+        """The numbers of its blocks, for `tokens` more than it has computed, and for drafts that may prove wrong."""
         table = self._tables.get(request)
         if table is None:
             found = range(request.computed // self._size)
@@ -101,13 +102,27 @@ class SharedTables:
                 self._holders[number] += 1
                 self._unused.pop(number, None)
         known = request.computed + tokens
-        while len(table) * self._size < known:
+        while len(table) * self._size < known + drafts:
             table.append(self._taken())
-        for place, number in enumerate(table[: known // self._size]):
+        self._fill(request, known)
+        return table
+
+    def verified(self, request: Any, known: int) -> None:
+        """So many tokens are right: blocks behind them, taken for drafts, are given back and the next to be taken."""
+        table = self._tables[request]
+        while (len(table) - 1) * self._size >= known:
+            number = table.pop()
+            self._holders[number] = 0
+            self._unused[number] = None
+            self._unused.move_to_end(number, last=False)
+        self._fill(request, known)
+
+    def _fill(self, request: Any, known: int) -> None:
+        """Its blocks that so many tokens fill can be found from now on."""
+        for place, number in enumerate(self._tables[request][: known // self._size]):
             if number not in self._holding:
                 one = self._holding[number] = self._id(request, place)
                 self._with.setdefault(one, []).append(number)
-        return table
 
     def _id(self, request: Any, place: int) -> Hashable:
         ids = self._ids[request.index]

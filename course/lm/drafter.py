@@ -11,7 +11,6 @@ from course.engine.executor import Work
 from course.lm.cache import Blocks
 from course.lm.errors import LMError
 from course.lm.speaker import LanguageModel
-from course.memory.kvcache import KVCache
 from course.policies.base import Request
 
 Answer = Any  # course.lm.live.Answer, which stands above
@@ -30,27 +29,28 @@ def forward(model: LanguageModel, rows: Sequence[Row], memory: Blocks, every: bo
 class Drafter:
     """A smaller model that runs ahead, greedily. Raises LMError for one with another vocabulary than the model's.
 
-    It computes the prompts beside the model, in the same blocks. computed: tokens of each row that it has cached.
+    It computes the prompts beside the model, in the same blocks, and what the model finds there of another prompt it
+    finds too. computed: tokens of each row that it has cached.
     """
 
-    def __init__(self, draft: LanguageModel, model: LanguageModel, cache: KVCache):
+    def __init__(self, draft: LanguageModel, model: LanguageModel, num_blocks: int, block_size: int):
         if draft.config.vocab_size != model.config.vocab_size:
             raise LMError(
                 f"The draft has {draft.config.vocab_size} tokens and the model {model.config.vocab_size}: a draft "
                 "needs the model's own vocabulary."
             )
-        self.draft, self.memory = draft, draft.paged_kv(cache.num_blocks, cache.block_size)
+        self.draft, self.memory = draft, draft.paged_kv(num_blocks, block_size)
         self.computed: dict[int, int] = {}
 
-    def drafts(self, work: Work, answers: Mapping[int, Answer]) -> dict[Request, list[int]]:
+    def drafts(
+        self, work: Work, answers: Mapping[int, Answer], tables: Mapping[Request, Sequence[int]]
+    ) -> dict[Request, list[int]]:
         """Drafts for those that decode, none beyond the limit of an answer; the prompts of the step on the way."""
         for request, count in work.chunks:
             row, tokens = request.index, answers[request.index].tokens
-            self.computed[row] = min(self.computed.get(row, 0), request.computed)
+            begin = min(self.computed.get(row, request.computed), request.computed)
             upto = min(len(tokens), request.computed + count)
-            forward(
-                self.draft, [(tokens[self.computed[row] : upto], self.computed[row], work.table(request))], self.memory
-            )
+            forward(self.draft, [(tokens[begin:upto], begin, tables[request])], self.memory)
             self.computed[row] = upto
         wanted = {
             request: min(count, answers[request.index].limit - len(answers[request.index].tokens))
@@ -63,7 +63,7 @@ class Drafter:
             rows: list[Row] = []
             for request in going:
                 known = answers[request.index].tokens + drafts[request]
-                rows.append((known[self.computed[request.index] :], self.computed[request.index], work.table(request)))
+                rows.append((known[self.computed[request.index] :], self.computed[request.index], tables[request]))
                 self.computed[request.index] = len(known)
             for request, logits in zip(going, forward(self.draft, rows, self.memory), strict=True):
                 drafts[request].append(int(logits.argmax()))

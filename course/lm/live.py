@@ -92,9 +92,9 @@ class Speaking(Live):
     cache: the KV blocks that the engine counts; their keys and values are kept here. With prefix caching there is room
     for twice as many, and `shared` says which are whose. memory: where they are, of an executor before this one. draft:
     another model with the same tokenizer, which drafts what a policy asks for (`policies.Drafting`); its keys and
-    values stand in the same blocks. A draft is accepted if it is the token that the model chooses there itself, so the
-    words are those without drafts. Other settings as in `Live`. LMError if the memory is not there, and for a draft
-    with another vocabulary or with prefix caching.
+    values stand in the same blocks, and are found there as the model's are. A draft is accepted if it is the token that
+    the model chooses there itself, so the words are those without drafts. Other settings as in `Live`. LMError if the
+    memory is not there, and for a draft with another vocabulary.
     """
 
     numbers_blocks = True
@@ -107,17 +107,15 @@ class Speaking(Live):
         draft: LanguageModel | None = None,
         **how: Any,
     ):
-        if draft is not None and cache.prefix_caching:
-            raise LMError("A draft model does not share prefixes: serve it with prefix_caching=False.")
         super().__init__(**how)
         self.model, self.verifies = model, draft is not None
-        self.drafter = None if draft is None else Drafter(draft, model, cache)
         self.seen: Seen | None = None  # called after each step with all answers by row
         self.answers: dict[int, Answer] = {}  # by row
         self.cache = cache
         self.shared: SharedTables | None = None
         blocks = cache.num_blocks * (2 if cache.prefix_caching else 1)
         self.memory = model.paged_kv(blocks, cache.block_size) if memory is None else memory
+        self.drafter = None if draft is None else Drafter(draft, model, blocks, cache.block_size)
 
     def workload(self, load: Questions) -> Workload:
         """What was asked as the requests of an engine; with prefix caching it says who begins alike."""
@@ -175,7 +173,7 @@ class Speaking(Live):
             if count > len(real):  # a padded batch: the rest of the longest prompt, behind this one
                 rows.append(([self.model.tokenizer.end] * (count - len(real)), computed + len(real), table))
         if self.drafter is not None:
-            return self._speculated(work, rows, speakers)
+            return self._speculated(work, tables, rows, speakers)
         logits = forward(self.model, rows, self.memory)
         finished = [request for request, token in self._chosen(logits, speakers) if self._hear(request, token)]
         if self.shared is not None:
@@ -191,11 +189,17 @@ class Speaking(Live):
             return {request: work.table(request) for request in [*work.decodes, *(one for one, _ in work.chunks)]}
         self.shared.release_preempted()
         counts = [*((request, 1) for request in work.decodes), *work.chunks]
-        return {request: self.shared.table(request, tokens) for request, tokens in counts}
+        return {request: self.shared.table(request, tokens, work.drafts.get(request, 0)) for request, tokens in counts}
 
-    def _speculated(self, work: Work, rows: list[Row], speakers: Sequence[tuple[int, Request]]) -> Emitted:
+    def _speculated(
+        self,
+        work: Work,
+        tables: Mapping[Request, Sequence[int]],
+        rows: list[Row],
+        speakers: Sequence[tuple[int, Request]],
+    ) -> Emitted:
         """The same with drafts: each row of a decode has them behind its token, and may give several tokens."""
-        drafts = self.drafter.drafts(work, self.answers)  # type: ignore[union-attr]
+        drafts = self.drafter.drafts(work, self.answers, tables)  # type: ignore[union-attr]
         for row, request in enumerate(work.decodes):
             tokens, before, table = rows[row]
             rows[row] = [*tokens, *drafts.get(request, ())], before, table
@@ -216,6 +220,11 @@ class Speaking(Live):
             if drafted:
                 answer.drafted.append((len(answer.tokens) - counts[request], tuple(drafted), counts[request] - 1))
         self.drafter.verified(work, self.answers)  # type: ignore[union-attr]
+        if self.shared is not None:
+            for request in work.drafts:
+                self.shared.verified(request, request.computed + counts.get(request, 1))
+            for request in finished:
+                self.shared.release(request)
         if self.seen is not None:
             self.seen(self.answers)
         return Emitted(finished, {request: count for request, count in counts.items() if request in drafts})

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from course import gpu
-from course.gpu.ops import e4m3, fill, fp8_attention, numbers, work_list
+from course.gpu.ops import decode_attention, e4m3, fill, numbers, work_list
 from course.gpu.ops.decode_attention import BLOCK, DecodeAttention
 from course.gpu.queues import queue
 
@@ -40,43 +40,38 @@ def right(on: Any) -> dict[str, float]:
     rng = np.random.default_rng(0)
     lengths, blocks = [1, 16, 700, 2_049, 333], 220
     keys, values = (rng.normal(size=(blocks, KV_HEADS, BLOCK, WIDTH)) * size for size in (1.3, 0.7))
-    scales = fp8_attention.scales_of(keys.swapaxes(1, 2), values.swapaxes(1, 2))
+    scales = e4m3.scales_of(keys.swapaxes(1, 2), values.swapaxes(1, 2))
     k, v = (e4m3.encode(part / scale[:, None, None]) for part, scale in zip((keys, values), scales, strict=True))
     table = np.stack([rng.permutation(blocks)[:130] for _ in lengths]).astype(np.int32)
     q = numbers.encode(rng.normal(size=(len(lengths), HEADS, WIDTH)), "fp16")
-    exact = fp8_attention.reference(q, k, v, scales, table, lengths, "fp16")
+    exact = decode_attention.reference(q, k, v, table, lengths, "fp16", scales=scales)
     found = {}
     for name, how in {**FORMS, "no tensor cores": {"tensor": False}}.items():
         for size in (200, 7):
             cut = work_list.cut(lengths, size)
-            attention = fp8_attention.Fp8Attention(
+            attention = DecodeAttention(
                 on,
                 heads=HEADS,
                 kv_heads=KV_HEADS,
                 width=WIDTH,
                 kind="fp16",
+                kv_cache_dtype="fp8_e4m3",
                 **how,  # type: ignore[arg-type]
             )
-            arrays = [q, k, v, scales, table, np.array(lengths, np.int32), cut.items, cut.spans]
+            arrays = [q, k, v, table, np.array(lengths, np.int32), cut.items, cut.spans]
             out = on.device.to_device(np.full(q.shape, np.nan, np.float16))
-            launch = attention.prepare(*(on.device.to_device(one) for one in arrays), out)
+            given = [on.device.to_device(one) for one in (*arrays, scales)]
+            launch = attention.prepare(*given[:-1], out, scales=given[-1])
             for _ in range(2):  # counters are zero again
                 launch()
             on.wait()
             apart = on.device.to_numpy(out).astype(float) - exact
             found[f"{name}, items of {size}"] = float(np.linalg.norm(apart) / np.linalg.norm(exact))
-    kept = fp8_attention.reference(
-        q, k, v, scales, table, lengths, "fp16"
-    )  # of e4m3; and of the numbers that were rounded to it:
-    whole = _float64(q, keys, values, table, lengths)
-    found["what rounding keys and values to e4m3 does"] = float(np.linalg.norm(kept - whole) / np.linalg.norm(whole))
+    whole = decode_attention.reference(
+        q, keys.astype(np.float32), values.astype(np.float32), table, lengths, "fp32"
+    )  # of the numbers that were rounded
+    found["what rounding keys and values to e4m3 does"] = float(np.linalg.norm(exact - whole) / np.linalg.norm(whole))
     return found
-
-
-def _float64(q: Any, keys: Any, values: Any, table: Any, lengths: Any) -> np.ndarray:
-    from course.gpu.ops import decode_attention
-
-    return decode_attention.reference(q, keys.astype(np.float32), values.astype(np.float32), table, lengths, "fp32")
 
 
 class Caches:
@@ -109,8 +104,8 @@ class Caches:
         if len(cut.items) > attention.max_items:
             return float("nan")
         items, spans = (self.on.device.to_device(one) for one in (cut.items, cut.spans))
-        fp8 = isinstance(attention, fp8_attention.Fp8Attention)
-        caches = (self.k8, self.v8, self.scales) if fp8 else (self.k, self.v)
+        caches = (self.k8, self.v8) if attention.scaled else (self.k, self.v)
+        how |= {"scales": self.scales} if attention.scaled else {}
         one_round = [
             attention.prepare(self.q, *caches, table, self.there, items, spans, self.out, **how)
             for table in self.tables
@@ -136,7 +131,7 @@ def main() -> None:
         cuts = sorted({blocks, *(max(1, -(-whole // parts)) for parts in (1, 2, 3, 4, 8, 16, 32))})
         times = {"bf16 as planned": caches.seconds(usual, blocks, warps=warps)}
         times |= {f"bf16 {w} warps, {cut}": caches.seconds(usual, cut, warps=w) for cut in cuts for w in (4, 8)}
-        attention = fp8_attention.Fp8Attention(on, max_items=4_096, **sizes)
+        attention = DecodeAttention(on, max_items=4_096, kv_cache_dtype="fp8_e4m3", **sizes)
         warps, blocks = attention.plan(caches.lengths)
         times["fp8 as planned"] = caches.seconds(attention, blocks, warps=warps)
         if "--forms" in sys.argv:

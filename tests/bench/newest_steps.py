@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from course.gpu import step_profile
-from course.gpu.ops import skinny_gemm, split_gemm
+from course.gpu.ops import gather, skinny_gemm, split_gemm
 from course.gpu.ops.decode_attention import DecodeAttention
 from course.gpu.transformer import Llama, Shape, Step
 from course.models import model
@@ -26,18 +26,28 @@ NAMES = {"heads": "qkv", "silu": "gate-up", "rows": "gate-up"}
 
 
 @contextmanager
-def form(cluster: Any = None, split: bool = True, variant: Any = None) -> Iterator[None]:
-    """Steps in another form: what `DecodeAttention.cluster` and `skinny_gemm.variant` say, and with split products."""
+def form(cluster: Any = None, split: bool = True, variant: Any = None, squares: bool = True) -> Iterator[None]:
+    """Steps in another form: what `DecodeAttention.cluster` and `skinny_gemm.variant` say, and with split products.
+
+    squares: those of x are left by who adds to it; if not, each product computes them.
+    """
     own = DecodeAttention.cluster, split_gemm.faster, skinny_gemm.variant
+
+    def told(prepare: Callable[..., Any]) -> Callable[..., Any]:
+        return prepare if squares else lambda *args, squares=None, **how: prepare(*args, **how)
+
     with (
-        patch.object(DecodeAttention, "cluster", (lambda *args: cluster) if cluster else own[0]),
+        patch.object(gather, "prepare", told(gather.prepare)),
+        patch.object(skinny_gemm, "prepare", told(skinny_gemm.prepare)),
+        patch.object(split_gemm, "prepare", told(split_gemm.prepare)),
+        patch.object(DecodeAttention, "cluster", (lambda *args: (*cluster, 1)) if cluster else own[0]),
         patch.object(split_gemm, "faster", own[1] if split else lambda *args: False),
         patch.object(skinny_gemm, "variant", variant or own[2]),
     ):
         yield
 
 
-BEFORE: dict[str, Any] = {"cluster": (1, 0), "split": False}
+BEFORE: dict[str, Any] = {"cluster": (1, 0), "split": False, "squares": False}
 
 
 def fastest(groups: int, finish: str, columns: int) -> tuple[int, int, int]:
@@ -96,7 +106,7 @@ def ways(b: Any) -> None:
     """Whole steps of an 8B: as they were, as they are, and with the products that were fastest alone."""
     llama = loaded(b)
     weights, kv = llama.shape.step_weight_bytes("bf16"), llama.shape.kv_bytes_per_token("bf16")
-    forms: dict[str, dict[str, Any]] = {"before": BEFORE, "now": {}}
+    forms: dict[str, dict[str, Any]] = {"before": BEFORE, "computed": {"squares": False}, "now": {}}
     if VARIANT:
         forms |= {"variant": {"variant": fastest}, "variant alone": {"variant": fastest, "split": False}}
     for batch in (1, 2, 3, 4, 6, 8, 12, 16, 17, 24, 32, 64):

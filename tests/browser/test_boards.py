@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.lab_page import SECOND, LabPage, opened_next, show
 from tests.browser.lab_server import Server
+from tests.browser.screen_reader import heard
 
 NAME = "boards.ipynb"
 TALLEST = 560  # px, finished, so that goal, board and table are on one screen
@@ -104,7 +105,7 @@ def test_a_game_by_keys_alone_and_after_a_restart(lab: LabPage) -> None:
     press(lab, board, "1", "2", "3")
     lab.page.keyboard.press("n")
     expect(board.locator("[role=status]")).to_contain_text("needs 3 slots", timeout=BUSY)
-    expect(board.locator(".course-card.course-lit")).to_have_text("3came 0 steps ago")  # the draft is kept
+    expect(board.locator(".course-card.course-lit")).to_have_text("3just came")  # the draft is kept
     assert board.locator(".course-card[aria-pressed=true]").count() == 3 and moves(board) == 0
     assert board.evaluate(FRAMED) == []
     press(lab, board, "3", "2", "1")  # taken back
@@ -182,6 +183,10 @@ def test_a_sketch_by_keys_and_by_mouse(lab: LabPage, server: Server) -> None:
     lab.page.keyboard.press("Enter")
     sketch.locator(".course-true").wait_for(timeout=BUSY)
     expect(sketch.locator("[role=status]")).to_contain_text("you drew")
+    said = heard(lab.page, "In this chat, how many times")
+    assert "you drew" in said.live[0] and said.unnamed == []
+    true = [name for name in said.named("image") if ", the true value is " in name]
+    assert len(true) == sketch.locator("[data-column]").count()
     assert lab.page.evaluate("document.activeElement.closest('.course-sketch') !== null")
     on_one_screen(sketch)
     sketch.get_by_role("button", name="Draw again").click()

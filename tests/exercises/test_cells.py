@@ -64,6 +64,14 @@ def test_a_repaired_cell_is_graded(shell):
     assert shell(CHECK).status == "right"
 
 
+@pytest.mark.parametrize("broken", ["answer = nothing", "answer = (12"])
+def test_a_repaired_cell_that_checks_itself_is_graded_at_once(shell, broken):
+    shell(f"{broken}\n{CHECK}")
+    assert shell(f"answer = 12\n{CHECK}").status == "right"
+    shell(f"{broken}\n{CHECK}")
+    assert "not graded" in shell(f"card = {CHECK}\nanswer = 12\ncard").heading, "set below, it is still the old one"
+
+
 def test_a_cell_that_is_no_python_counts_as_failed(shell):
     shell("answer = 12")
     shell("answer = (12")

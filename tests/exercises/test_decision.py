@@ -21,6 +21,7 @@ def test_the_value_counts_where_the_flag_is_right():
     choice = one_flag("--max-num-seqs")
     assert choice({"max_num_seqs": "14", "--other": None}) == {"flag": "--max-num-seqs", "value": 14}
     assert choice({"--other": 5}) == choice({"--other": 7}) == {"flag": "--other", "value": 0}
+    assert choice({"--other": False}) == {"flag": "--no-other", "value": 0}, "turned off, it is another flag"
 
 
 def test_what_is_no_decision():

@@ -151,6 +151,13 @@ def deadlines(draw: random.Random) -> tuple[Any, ...]:
     return waiting, draw.randint(0, 12) + 0.3, 10
 
 
+def buckets(draw: random.Random) -> tuple[Any, ...]:
+    """A bucket's level, seconds since, its rate and burst, and two costs that it can hold."""
+    burst = draw.randint(100, 2_000)
+    costs = draw.randint(1, burst), draw.randint(1, burst)
+    return draw.randint(0, burst), draw.randint(0, 20), draw.randint(10, 200), burst, *costs
+
+
 def two_queues(draw: random.Random) -> tuple[Any, ...]:
     """Numbers of requests in two queues, how many run, and the largest batch."""
     most, numbers = draw.randint(1, 6), list(range(1, 9))
@@ -212,6 +219,7 @@ DRAWS = {
     ("15", "joins"): two_queues,
     ("15", "last"): deadlines,
     ("16", "felt"): plans,
+    ("17", "bucket"): buckets,
     ("17", "fair"): queues,
     ("18", "score"): days_served,
     ("18", "order"): due,

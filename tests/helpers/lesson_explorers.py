@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any
 
 from course.explore import Explorer
+from course.explore.board_view import Match
 from course.explore.table import Table
 from course.lessons import available
 
@@ -31,6 +32,16 @@ def tables(number: str) -> list[Callable[[], Table]]:
         for function in _shown(number).values()
         if _returned(function) == "Table" and not signature(function).parameters
     ]
+
+
+def boards() -> dict[str, Callable[[], Match]]:
+    """Return the functions that make a board to be played, by "lab07.hand_out_tokens"."""
+    return {
+        f"lab{number}.{name}": function
+        for number in available()
+        for name, function in _shown(number).items()
+        if _returned(function) == "Match" and not signature(function).parameters
+    }
 
 
 def _shown(number: str) -> dict[str, Callable[..., Any]]:

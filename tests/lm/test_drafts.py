@@ -73,7 +73,7 @@ def test_a_draft_with_another_vocabulary(models):
             vocab_size = 7
 
     with pytest.raises(lm.LMError, match=r"The draft has 7 tokens and the model .*: a draft needs the model's own"):
-        Drafter(Other, models[0], KVCache(4))
+        Drafter(Other, models[0], 4, 16)
 
 
 def test_without_a_draft_the_model_verifies_none(models):

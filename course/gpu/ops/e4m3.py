@@ -28,3 +28,12 @@ def encode(values: Any) -> np.ndarray:
 def decode(stored: np.ndarray) -> np.ndarray:
     """The numbers that an array holds, as float32."""
     return _VALUES[np.asarray(stored)]
+
+
+def scales_of(keys: Any, values: Any) -> np.ndarray:
+    """Scales (2, KV heads) with which the largest number of each head becomes the largest of e4m3.
+
+    keys, values: float (..., KV heads, width). A head of zeros has the scale 1.
+    """
+    most = [np.abs(np.asarray(part, np.float32)).max((*range(np.ndim(part) - 2), -1)) for part in (keys, values)]
+    return np.where(np.array(most) > 0, np.array(most) / MOST, 1.0).astype(np.float32)

@@ -93,7 +93,7 @@ class MixedAttention:
             )
             return self.queue.captured(both)
         args = self.chunks.arguments(q, k_cache, v_cache, table, chunks, tiles, out, splits)
-        one_q, _, _, *ones, _, scale = self.decodes.arguments(*its)
+        one_q, _, _, _, *ones, _, scale = self.decodes.arguments(*its)
         tile_count, item_count = int(tiles.shape[0]), int(items.shape[0])
         args = (*args[:-1], tile_count, splits, one_q, *ones, item_count, scale)
         heads, group = self.chunks.heads, self.chunks.heads // self.chunks.kv_heads

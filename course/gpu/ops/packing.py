@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from course.gpu.ops import numbers
+
 ORDERS = ("rows", "gate-up", "heads")
 """Which rows of W form a tile of 16: as they come; 8 gates and their 8 ups; dimensions of a head and their partners."""
 
@@ -16,6 +18,17 @@ ORDERS = ("rows", "gate-up", "heads")
 def shape(groups: int, columns: int) -> tuple[int, ...]:
     """The shape of packed activations with room for 8 x groups rows: (K / 32, groups, 8 rows, 4, 8)."""
     return (columns // 32, groups, 8, 4, 8)
+
+
+def squares_shape(groups: int, columns: int) -> tuple[int, int]:
+    """The shape of the squares of such rows, in parts of 16 columns."""
+    return columns // 16, 8 * groups
+
+
+def squares_of(rows: np.ndarray, kind: str) -> np.ndarray:
+    """The squares of rows (m, columns) in parts of 16 columns, float32 (columns / 16, m)."""
+    f = numbers.decode(rows, kind)
+    return (f * f).reshape(len(rows), -1, 16).sum(-1).T
 
 
 def put_rows(packed: Any, rows: Any) -> None:

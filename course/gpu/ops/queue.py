@@ -29,6 +29,7 @@ class Queue:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._kernels: dict[tuple, Kernel] = {}
+        self._nothing: dict[Any, Any] = {}
 
     @property
     def plain(self) -> bool:
@@ -59,6 +60,12 @@ class Queue:
     def read_bandwidth(self) -> float:
         """Bytes/s at which the device reads its memory, to plan work by; measured once if it is a GPU."""
         return READ_BANDWIDTH
+
+    def nothing(self, dtype: Any) -> Any:
+        """An array of one number, for a pointer that is not followed."""
+        if dtype not in self._nothing:
+            self._nothing[dtype] = self.device.to_device(np.zeros(1, dtype))
+        return self._nothing[dtype]
 
     def kernel(self, name: str, kind: str = "bf16", **macros: int) -> Kernel:
         """kernels/`name`.cu compiled for numbers of `kind` with these macros, once."""

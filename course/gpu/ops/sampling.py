@@ -20,9 +20,9 @@ SLOTS = 2_048
 """Groups of 32 loads that one thread block can add up in order (kernels/sampling.cu)."""
 OWN_SHARED = 40 * 1_024
 """Bytes of shared memory that the kernel has beside its share of a row."""
-FORMS = {16: (8, 256, 2), 32: (4, 512, 2), 10**9: (2, 1_024, 1)}
+FORMS = {8: (8, 512, 1), 16: (8, 384, 2), 32: (8, 256, 2), 64: (2, 512, 2), 10**9: (1, 1_024, 1)}
 """By most rows: blocks that have a row together, threads of each, and blocks that a multiprocessor should hold. The
-fastest of eight on an H200, for top-k with top-p and for top-p alone; few rows leave more of the card to each."""
+fastest of ten on an H200, for top-k with top-p and for top-p alone; few rows leave more of the card to each."""
 BITS = 40
 """Chances are whole numbers of 2^-40 of the largest one where candidates are compared."""
 

@@ -39,6 +39,7 @@ def prepare(
     finish: str = "rows",
     norm: float | None = None,
     heads: Heads | None = None,
+    squares: Any = None,
     kind: str = "bf16",
     cluster: int | None = None,
     warps: int | None = None,
@@ -59,8 +60,10 @@ def prepare(
     cluster.
     """
     args = skinny_gemm.arguments(
-        queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind, most=MOST_ROWS
+        queue, x, w, out, rows, finish=finish, norm=norm, heads=heads, squares=squares, kind=kind, most=MOST_ROWS
     )
+    if squares is not None and norm is None:
+        raise ValueError("squares are left by skinny_gemm only")
     if queue.plain:
         return lambda: skinny_gemm.twin(x, w, out, rows, finish=finish, norm=norm, heads=heads, kind=kind)
     groups, tiles, columns = int(x.shape[1]), int(w.shape[0]), 32 * int(x.shape[0])
@@ -84,7 +87,8 @@ def prepare(
     macros = {"GROUPS": groups, "WARPS": warps, "PIECES": pieces, "STAGES": stages, "RESIDENT": resident}
     macros |= {"NORM": int(norm is not None), "FINISH": FINISHES[finish], "TENSOR": int(tensor)}
     macros |= {"CLUSTER": cluster} if cluster > 1 else {}
-    macros |= {"HEAD_DIM": int(out.shape[2])} if heads else {}
+    macros |= {} if squares is None else {"SQUARES": 1}
+    macros |= skinny_gemm.of_heads(out, heads)
     grid = -(-tiles // warps) * cluster
     kernel = queue.kernel("split_gemm", kind, **macros)
     return queue.prepare(kernel, (grid,), 32 * warps, args, shared_bytes=shared, chained=chained)

@@ -10,6 +10,8 @@ from course.gpu.ops.queue import Launch
 from course.gpu.transformer.llama import Llama
 
 Attend = Callable[..., Launch]
+FEW_ROWS = 128
+"""Rows up to which sums of rows are normed by what takes them, and the norms of a layer need no launches."""
 
 
 def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> tuple[list[Launch], Any]:
@@ -31,24 +33,28 @@ def fused(llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend) -> 
         multiplied = split_gemm if split_gemm.faster(queue, rows, finish) else skinny_gemm
         return multiplied.prepare(queue, given, packed[name], out, rows, finish=finish, **more, **how)
 
-    table = llama.weights.arrays["embedding"]
-    launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, kind=llama.kind)]
+    table, sizes = llama.weights.arrays["embedding"], packing.squares_shape(groups, shape.hidden)
+    # Of x: who adds to it leaves them for the next norm. One group's are computed on the way, which costs less.
+    squares = llama.squares[: sizes[0] * sizes[1]].reshape(sizes) if groups > 1 else None
+    launches = [gather.prepare(queue, table, there["ids"], x, groups=groups, squares=squares, kind=llama.kind)]
     for i in range(shape.layers):
-        heads = skinny_gemm.Heads(llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"])
+        heads = skinny_gemm.Heads(
+            llama.k[i], llama.v[i], llama.turns, there["positions"], there["slots"], llama.scales[i]
+        )
         launches += [
-            multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads),
+            multiply(x, f"layers.{i}.qkv", q, "heads", norm=shape.epsilon, heads=heads, squares=squares),
             attend(i, q, attended, groups=groups, chained=True),
-            multiply(attended, f"layers.{i}.o", x, "residual"),
-            multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon),
-            multiply(inner, f"layers.{i}.down", x, "residual"),
+            multiply(attended, f"layers.{i}.o", x, "residual", squares=squares),
+            multiply(x, f"layers.{i}.gate_up", inner, "silu", norm=shape.epsilon, squares=squares),
+            multiply(inner, f"layers.{i}.down", x, "residual", squares=squares),
         ]
-    return [*launches, multiply(x, "head", logits, "rows", norm=shape.epsilon)], logits
+    return [*launches, multiply(x, "head", logits, "rows", norm=shape.epsilon, squares=squares)], logits
 
 
 def library(
     llama: Llama, there: Mapping[str, Any], rows: int, attend: Attend, ends: int | None = None
 ) -> tuple[list[Launch], Any]:
-    """Nine launches a layer, and the logits. there, rows, attend: as in `fused`.
+    """Nine launches a layer, seven of few rows, and the logits. there, rows, attend: as in `fused`.
 
     ends: how many rows get logits, those that the input of this name lists; None: all of them.
     """
@@ -60,20 +66,26 @@ def library(
     gate_up, inner = llama.room("gate_up", rows, 2 * shape.inner), llama.room("inner", rows, shape.inner)
     logits = llama.room("logits", ends or rows, shape.vocabulary)
     launches = [gather.prepare(queue, weights.arrays["embedding"], there["ids"], x, kind=kind)]
+    later = rows <= FEW_ROWS and weights.folded
+    norm, multiplied = ((x, shape.epsilon), x) if later else (None, normed)
     for i in range(shape.layers):
-        norms = [weights.layer(i, name) for name in ("attention_norm", "mlp_norm")]
+        norms = [
+            rms_norm.prepare(queue, x, weights.layer(i, name), normed, epsilon=shape.epsilon, **how)
+            for name in ("attention_norm", "mlp_norm")
+            if not later
+        ]
         launches += [
-            rms_norm.prepare(queue, x, norms[0], normed, epsilon=shape.epsilon, **how),
-            product.prepare(queue, normed, weights.layer(i, "qkv"), qkv, kind=kind),
+            *norms[:1],
+            product.prepare(queue, multiplied, weights.layer(i, "qkv"), qkv, kind=kind),
             rope_append.prepare(
                 queue, qkv.reshape(rows, -1, shape.width), q, llama.k[i], llama.v[i], llama.turns,
-                there["positions"], there["slots"], **how,
+                there["positions"], there["slots"], norm=norm, scales=llama.scales[i], **how,
             ),
             attend(i, q, attended),
             product.prepare(queue, attended.reshape(rows, -1), weights.layer(i, "o"), x, add=True, kind=kind),
-            rms_norm.prepare(queue, x, norms[1], normed, epsilon=shape.epsilon, **how),
-            product.prepare(queue, normed, weights.layer(i, "gate_up"), gate_up, kind=kind),
-            silu.prepare(queue, gate_up, inner, **how),
+            *norms[1:],
+            product.prepare(queue, multiplied, weights.layer(i, "gate_up"), gate_up, kind=kind),
+            silu.prepare(queue, gate_up, inner, norm=norm, **how),
             product.prepare(queue, inner, weights.layer(i, "down"), x, add=True, kind=kind),
         ]  # fmt: skip
     last, normed_last = (llama.room(name, ends or rows, shape.hidden) for name in ("ends", "normed_ends"))

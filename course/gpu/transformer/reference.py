@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,17 @@ def random_arrays(shape: Shape, seed: int) -> dict[str, np.ndarray]:
     return found
 
 
-def forward(shape: Shape, arrays: Mapping[str, Any], ids: Any, precision: Any = np.float32) -> np.ndarray:
-    """Logits (tokens, vocabulary) of every token of one sequence, computed at once in float32 or float64."""
+def forward(
+    shape: Shape,
+    arrays: Mapping[str, Any],
+    ids: Any,
+    precision: Any = np.float32,
+    kept: Callable[[np.ndarray], np.ndarray] = lambda numbers: numbers,
+) -> np.ndarray:
+    """Logits (tokens, vocabulary) of every token of one sequence, computed at once in float32 or float64.
+
+    kept: what a cache makes of keys and of values.
+    """
     weight = {name: np.asarray(value, dtype=precision) for name, value in arrays.items()}
     count, width, group = len(ids), shape.width, shape.heads // shape.kv_heads
     angles = np.arange(count)[:, None] * shape.theta ** (-np.arange(0, width, 2) / width)
@@ -45,7 +54,7 @@ def forward(shape: Shape, arrays: Mapping[str, Any], ids: Any, precision: Any = 
         }
         qkv = (normalised(x, of["attention_norm"]) @ of["qkv"].T).reshape(count, -1, width)
         q, k, v = np.split(qkv, [shape.heads, shape.heads + shape.kv_heads], 1)
-        q, k = turned(q), turned(k)
+        q, k, v = turned(q), kept(turned(k)), kept(v)
         scores = np.einsum("qhgd,thd->hgqt", q.reshape(count, shape.kv_heads, group, width), k) / np.sqrt(
             precision(width)
         )

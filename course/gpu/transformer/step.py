@@ -57,6 +57,8 @@ class Step:
         """Rows that get logits."""
         if not self.tokens:
             raise ValueError("a step needs a chunk or a decode")
+        if llama.scaled and chunks:
+            raise ValueError("a cache of 8-bit numbers serves decodes: chunks attend to 16-bit numbers only")
         if self.newest > 1 and chunks:
             raise ValueError(
                 f"{self.newest} new tokens of each decode beside a chunk: drafts are verified without chunks"
@@ -98,7 +100,9 @@ class Step:
             warps = (WARPS,) if listed else ()  # in one launch with a chunk they have its thread blocks
             attention = llama.decode_attention
             self._warps, self._blocks_an_item = attention.plan(lengths, warps, self.newest)
-            self._cluster, warps_of_cluster = (1, 0) if listed else attention.cluster(lengths, self.newest)
+            self._cluster, warps_of_cluster, self._sharers = (
+                (1, 0, 1) if listed else attention.cluster(lengths, self.newest)
+            )
             self._warps = warps_of_cluster or self._warps
 
     def _form(self, form: str) -> str:
@@ -232,6 +236,8 @@ class Step:
             warps=self._warps,
             newest=self.newest,
             cluster=self._cluster,
+            sharers=self._sharers,
+            scales=llama.scales[layer],
             **how,
         )
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from course.exercises.decision import one_flag, the_flag
+from course.exercises.nodes import as_number
 from course.steptime import recorded
 
 STEP = recorded("h200_llama3_8b")
+FLAG = "--cudagraph-capture-sizes"
 SIZES = (1, 2, 4, 8, 16, 32, 64, 256)
 """Batches that the engine captured."""
 DEFAULT = (1, 2, 4, *range(8, 257, 8))
@@ -19,6 +23,25 @@ AROUND, LINES, CONTEXT = 100, 600, 1_000
 SHOWN, BIN = 1, 8
 MULTIPLE = 8
 """Sizes that one would list."""
+
+
+def one_size(answer: Any) -> dict[str, Any]:
+    """The flag and, of the right one, the size that is new. A list of sizes is what vLLM's flag takes: all of them.
+
+    Raises ValueError for a list without the sizes that there are, or with none or several new ones, and as `one_flag`.
+    """
+    flag, value = the_flag(answer)
+    if flag == FLAG and not isinstance(value, int | float):
+        found = {as_number(part.strip(" []()")) for part in str(value).replace(",", " ").split()}
+        lacks, new = sorted(set(SIZES) - found), [size for size in found if size not in SIZES]
+        if lacks:
+            raise ValueError(
+                f"the list lacks {', '.join(map(str, lacks))}: batches would be padded further, or have no graph"
+            )
+        if len(new) != 1:
+            raise ValueError(f"add one size to those of the log, not {len(new)}")
+        answer = {flag: new[0]}
+    return one_flag(FLAG)(answer)
 
 
 @cache

@@ -59,7 +59,7 @@ def _deeper() -> dict[str, Any]:
 def facts() -> dict[str, Any]:
     """Every number that the texts show."""
     step, prompts, many = (card.on_the_card(kind) for kind in (STEP, PROMPTS, DECODE_STEP))
-    own, lonely, drawn = step.prompts, card.on_the_card(STEP, ONE_LONG), card.recording().draws(STEP)
+    own, lonely = step.prompts, card.on_the_card(STEP, ONE_LONG)
     total, pairs = sum(own), batch.pairs([own])
     wide = sum(n * n for n in own) / total**2 * REQUESTS  # 1 + the square of the coefficient of variation
     before, now = tenant.hour(seed=1), tenant.hour(tenant.SHARE, seed=1)
@@ -72,17 +72,17 @@ def facts() -> dict[str, Any]:
         "long_times": lonely.tokens(RECTANGLE), "long_step": lonely.ratio(RECTANGLE),
         "packed_ms": 1e3 * lonely.times[PACKED], "rectangle_ms": 1e3 * lonely.times[RECTANGLE],
         # The text
-        "total": total, "longest": max(own), "step_times": step.ratio(RECTANGLE), "draws": len(drawn),
-        "draws_apart": max(abs(one.ratio(RECTANGLE) / one.tokens(RECTANGLE) - 1) for one in drawn),
+        "total": total, "longest": max(own), "step_times": step.ratio(RECTANGLE),
         "attention_share": PAIR * pairs / (PAIR * pairs + PRODUCTS * total),
         "attention_times": prompts.ratio(RECTANGLE), "pairs_times": prompts.pairs(RECTANGLE),
+        "attention_long": card.recording().at(PROMPTS, SPREAD, 1.0, LONGER).ratio(RECTANGLE),
         "square_law": prompts.tokens(RECTANGLE) ** 2 / wide, "cv": (wide - 1) ** 0.5,
         "many_times": many.ratio(RECTANGLE), "many_buckets": many.ratio(BUCKETS),
         "many_packed_ms": 1e3 * many.times[PACKED], "longer": LONGER, "imbalance": _imbalance(MEAN),
         "imbalance_long": _imbalance(LONGER), "mask_times": total**2 / (2 * pairs),
         "scores_gb": SCORE_BYTES * MODEL.num_heads * total**2 / 1e9,
         # Tasks and exercises
-        "long_spread": tasks.LONG_SPREAD, "hand": "{} and {}".format(*HAND), "hand_padding": padding(HAND),
+        "long_spread": tasks.LONG_SPREAD, "hand": "{} and {}".format(*HAND),
         "waste_lengths": "{}, {} and {}".format(*WASTE), "twin_lengths": "{}, {} and {}".format(*WASTE_TWIN),
         **_waste(WASTE, "waste"), **_waste(WASTE_TWIN, "waste_twin"), "waste_tokens": square - sum(WASTE),
         "waste_times": square / sum(WASTE),
@@ -99,6 +99,7 @@ def facts() -> dict[str, Any]:
         "ticket_share": tenant.SHARE, "ticket_mean": now.mean / before.mean,
         "ticket_larger": tenant.hour(tenant.SHARE, 64, seed=1).speed / now.speed,
         "ticket_fewer": tenant.hour(tenant.SHARE / 2, seed=1).speed / before.speed,
+        "ticket_mended": tenant.hour(tenant.SHARE, buckets=4, seed=1).speed / now.speed,
         "ticket_met": 1 - (1 - tenant.SHARE) ** tenant.SIZE, "ticket_long": tenant.LONG,
     }  # fmt: skip
 

@@ -143,8 +143,8 @@ def launches(recorded: Mapping[str, float], card: str, here: Here, *, height: in
 
 
 def _here(here: Here) -> str:
-    if not here.times:
-        return "this machine"
+    if not here.times:  # a rectangle of long prompts takes a CPU seconds
+        return "this machine, measuring" if here.where else "this machine"
     return "here, measured" if here.shorter == 1 else f"measured, prompts {here.shorter} times shorter"
 
 

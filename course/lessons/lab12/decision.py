@@ -37,15 +37,17 @@ def _kept(answer: Any, model: str, plan_ms: float, goal_ms: float) -> str:
     flag, value = the_flag(answer, f"{{{SLOTS!r}: 16}}")
     if flag not in (ASYNC, GRAPHS, SLOTS):
         raise ValueError(f"{flag} is none of the flags of the question: choose {ASYNC}, {GRAPHS} or {SLOTS}")
+    if flag == ASYNC and isinstance(value, bool):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (flag == ASYNC and value > 1):
         allowed = "1 is on, 0 is off" if flag == ASYNC else "give a whole number of sequences"
         raise ValueError(f"{flag} is {value!r}: {allowed}")
     if flag == GRAPHS and value != who_waits.BATCH:
         return "steps are launched" if value < who_waits.BATCH else "graphs that nobody needs take memory"
     if flag == SLOTS:
-        return "slots are no limit here"
+        return "slots are no limit here" if value >= who_waits.BATCH else "some of the eight wait for a slot"
     if not value:
         return "nothing changes"
     if 1e3 * with_flag(flag, model, plan_ms).step <= goal_ms:
         return "the promise holds"
-    return f"too long, with {flag}"
+    return f"a step takes too long with {flag}"

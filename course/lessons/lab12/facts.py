@@ -11,6 +11,10 @@ from course.steptime.links import two_cards
 
 SIZE = one_step.WORKS[0]
 MANY = sketch.COUNTS[-1]
+SLOW = 32
+"""Launches of a step up to which each call took longer in the recording, and from twice as many on no more."""
+BELL, BELL_LAUNCH, BELL_GRAPH = 4.0, 11.8, 8.3
+"""Microseconds until a program has a step of one kernel, on an H200: docs/benchmarks.md, "A bell"."""
 GIVEN = (by_hand.LAUNCH, by_hand.KERNEL, by_hand.BETWEEN, who_waits.BATCH)
 LARGEST_COPY = 16 << 20
 LARGE_VOCABULARY = 128_256  # of the 8B
@@ -42,6 +46,8 @@ def _steps() -> dict[str, Any]:
         "many_us": _us(counted[1].wall),
         "each_us": _us(counted[1].wall - counted[0].wall) / (MANY - 1),
         "call_us": _us(counted[1].host) / MANY,
+        "slow_launches": SLOW,
+        "call_slow_us": _us(card.of_count(LAUNCHES, SLOW).host) / SLOW,
         "graph_us": one_step.one_step(DEPENDENT, SIZE).wall,
         "persistent_us": one_step.one_step(PERSISTENT, SIZE).wall,
         "persistent_turn_us": _us(card.each(PERSISTENT, SIZE)),
@@ -63,6 +69,10 @@ def _steps() -> dict[str, Any]:
         "pageable_ms": 1e3 * card.copy("pageable", LARGEST_COPY)["call"],
         "pinned_us": _us(card.copy("pinned", LARGEST_COPY)["call"]),
         "copy_mib": LARGEST_COPY >> 20,
+        "bell_us": BELL,
+        "bell_launch_us": BELL_LAUNCH,
+        "bell_graph_us": BELL_GRAPH,
+        "eight_queued_us": _us(card.small("bf16", DEPENDENT, 8).queued),
     }
 
 
@@ -176,6 +186,10 @@ def claims() -> dict[str, bool]:
         "our small model as one kernel takes less than its graph for up to four sequences, and more from eight on": all(
             (card.persistent(batch) < card.small("bf16", DEPENDENT, batch).queued) == (batch < 8)
             for batch in (1, 2, 4, 8, 16, 32)
+        ),
+        "up to 32 launches a call took longer, in the recording of counts": bool(
+            all(card.of_count(LAUNCHES, count).host / count > 6.5e-6 for count in sketch.COUNTS if count <= SLOW)
+            and all(card.of_count(LAUNCHES, count).host / count < 5e-6 for count in sketch.COUNTS if count > SLOW)
         ),
         "with the 8B no form gains a twentieth": all(
             abs(card.large(form, batch).wall / card.large(LAUNCHES, batch).wall - 1) < 0.05

@@ -17,7 +17,11 @@ from course.lessons.lab12.who_waits import AFTER, Waits
 
 PROGRAM, EARLY, CARD = LANES = ("program", "begun early", "card")
 SLICES, STEPS = 8, 6
-KEY = (("continuous", "starts kernels"), ("decode", "kernels compute"), ("theory", "begun, waiting for the one before"))
+KEY = (
+    ("continuous", "starts kernels"),
+    ("decode", "kernels compute"),
+    ("waiting", "begun, waiting for the one before"),
+)
 KEY_TWO = (("waiting", "plans, sends, takes tokens"), ("continuous", "starts kernels"), ("decode", "kernels compute"))
 
 
@@ -54,7 +58,7 @@ def timeline(found: OneStep, *, longest: float | None = None, height: int = 240)
         reached = max(reached, begin + length)
     data = [
         _bars(PROGRAM, found.calls, "continuous", "the program starts kernels"),
-        _bars(EARLY, waiting, "theory", "begun before the one before has ended", opacity=0.5),
+        _bars(EARLY, waiting, "waiting", "begun before the one before has ended"),
         _bars(CARD, computing, "decode", "a kernel computes"),
     ]
     longest = longest or 1.05 * max(one_step(LAUNCHES, found.work).span, found.span)

@@ -72,7 +72,7 @@ def who_waits_for_whom() -> Explorer:
         figure=figures.two_rows,
         summary=who_waits.rows,
         title="Who waits for whom?",
-        badge="simulated on recorded steps: H200, 8 sequences",
+        badge="simulated on recorded steps: H200, 8 sequences; our model in bf16, fused",
         beside=False,
         **tasks_of("12", "who_waits_for_whom"),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from course import policies
 from course.engine.serving import serve
-from course.lessons.lab17 import by_hand, decision, deeper, gate, silence, tasks, tenants, throttled, turns
+from course.lessons.lab17 import by_hand, decision, deeper, silence, tasks, tenants, throttled, turns
 from course.lessons.lab17.tenants import (
     ANSWER,
     BUDGET,
@@ -66,7 +66,8 @@ def _story() -> dict[str, Any]:
     calm, now = served(CALM), served()
     return {
         "vllm": engine_defaults.VERSION, "calm_rate": CALM, "storm_rate": STORM,
-        "calm_ms": 1e3 * calm.ttft, "storm_s": now.ttft, "calm_half_ms": 1e3 * calm.ttft / 2,
+        "calm_ms": 1e3 * calm.ttft, "storm_s": now.ttft, "storm_noisy_s": now.noisy_ttft,
+        "calm_half_ms": 1e3 * calm.ttft / 2,
         "calm_few_ms": 5,
         "priority_s": storm(PRIORITY).ttft, "aged_s": storm(PRIORITY, ageing=AGEING).ttft, "ageing_s": AGEING,
         "late_s": 5, "soon_s": 1, "stream_ms": 35, "first_s": 0.5, "nearly": 0.9,
@@ -76,14 +77,12 @@ def _story() -> dict[str, Any]:
 def _explain() -> dict[str, Any]:
     """Those of the case by hand, of what an order costs, and of the tenant that comes back."""
     (order, fair), wide = (by_hand.served(name, 1) for name in by_hand.ORDERS), by_hand.served("fair", 5)
-    many = [served(slots=slots).tokens_per_second for slots in (FEW, SLOTS)]
     return {
         "hand_order_s": order.ttft[4], "hand_fair_s": fair.ttft[4], "hand_wide_s": wide.ttft[4],
         "hand_tpot_s": fair.tpot[4], "hand_wide_tpot_s": wide.tpot[4], "hand_wide_slots": 5,
-        "hand_prompt": by_hand.PROMPT, "hand_answer": by_hand.ANSWER,
+        "hand_answer": by_hand.ANSWER,
         "hand_counter": by_hand.PROMPT + turns.OUTPUT_WEIGHT * by_hand.ANSWER,
         "mean_counter": NOISY_PROMPT + turns.OUTPUT_WEIGHT * ANSWER,
-                "few_rate": many[0], "many_rate": many[1],
         "silent_s": silence.SILENT, "stall_s": silence.stall(silence.served(False)),
     }  # fmt: skip
 
@@ -103,7 +102,6 @@ def _exercises() -> dict[str, Any]:
         "next_twin": min(twins.values()),
         "next_twin_plain": min(turns.counter(one, 1) for one in turns.TWIN.values()),
         "next_twin_most": max(twins.values()),
-        **_bucket(),
         **_deeper(),
         "promised_ttft_s": decision.TTFT, "promised_tpot_ms": 1e3 * decision.TPOT,
         "tpot_twin_ms": 1e3 * decision.TPOT_TWIN,
@@ -128,19 +126,6 @@ def _deeper() -> dict[str, Any]:
         "deep_noisy_tokens": int(runs[deeper.NOISY].workload.output_tokens[runs[deeper.NOISY].ttft.argmax()]),
         "deep_cap": deeper.CAP, "deep_cut": float(cut.mean()), "deep_capped": waits[deeper.CAPPED][1],
         "deep_told": int(told.retries.sum()), "deep_most_told": int(told.retries.max()),
-    }  # fmt: skip
-
-
-def _bucket() -> dict[str, Any]:
-    """Those of the second exercise, of its example and of its twin."""
-    one, twin = gate.ASKED, gate.TWIN
-    return {
-        **{f"bucket_{name}": value for name, value in one._asdict().items()},
-        **{f"twin_{name}": value for name, value in twin._asdict().items()},
-        "bucket_wait": gate.wait(one), "bucket_never": gate.never_filled(one),
-        "bucket_overflow": gate.overflowing(one), "bucket_whole": gate.whole(one), "bucket_missing": gate.missing(one),
-        "bucket_twin": gate.wait(twin), "bucket_twin_never": gate.never_filled(twin),
-        "bucket_twin_missing": gate.missing(twin),
     }  # fmt: skip
 
 
@@ -197,7 +182,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     asked, given = unequal(), {name: one[1] for name, one in unequal().items()}
     most = BURST + 1_000 * throttled.NOW * MINUTE
     return {
-        "held": "from the plan",
+        "held": "since the plan",
         "limit": "cap",
         "calm": (calm_first < 0.1 * calm, calm_first < 0.7 * calm, abs(calm_first / calm - 1) < 0.02),
         "aged": (aged > 0.7 * many.ttft, 4 < aged < 6, aged < 1),

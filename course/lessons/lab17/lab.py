@@ -14,26 +14,13 @@ from course.explore.table import Table, table
 from course.figures.timelines import timelines
 from course.figures.words import seconds
 from course.lessons.lab17 import by_hand, decision, deeper, figures, game, live_words, tenants, throttled, turns
-from course.lessons.lab17.tenants import BADGE, CALM, FAIR, IN_ORDER, NONE, ORDERS, SLOTS, STEP, STORM
+from course.lessons.lab17.tenants import BADGE, CALM, FAIR, IN_ORDER, NONE, ORDERS, SLOTS
 from course.models.engine_defaults import VERSION
 
 __all__ = [
     "at_work", "come_again", "five_by_hand", "metrics_page", "serve_the_tenants", "shortest_first",
-    "slots_and_a_gateway", "storm_and_calm", "tenants_that_speak", "ticket_graphs", "two_engines", "who_waits",
+    "slots_and_a_gateway", "tenants_that_speak", "ticket_graphs", "two_engines", "who_waits",
 ]  # fmt: skip
-
-
-def storm_and_calm() -> Table:
-    """The service on a calm day and in the storm."""
-    found = [tenants.served(rate) for rate in (CALM, STORM)]
-    rows = [
-        ("N asks", f"{CALM} times a second", f"{STORM} times a second"),
-        ("A, B, C: TTFT, p95", *(seconds(each.ttft) for each in found)),
-        ("A, B, C: TPOT, p95", *(seconds(each.tpot) for each in found)),
-        ("N: TTFT, p95", *(seconds(each.noisy_ttft) for each in found)),
-        ("output tokens/s of all", *(f"{each.tokens_per_second:,.0f}" for each in found)),
-    ]
-    return table(rows, f"one minute, {SLOTS:,} slots, first come, first served [{STEP.simulated}]")
 
 
 def serve_the_tenants() -> Match:
@@ -105,8 +92,8 @@ def come_again() -> Table:
         ("quiet: TTFT, p95", *(seconds(one.ttft) for one in found)),
         ("noisy: TTFT, p95", *(seconds(one.noisy_ttft) for one in found)),
         ("noisy: longest TTFT", *(seconds(float(one.run.ttft.max())) for one in found)),
-        ("answers 429", *(f"{one.run.retries.sum():,}" for one in found)),
-        ("most of one request", *(f"{one.run.retries.max()}" for one in found)),
+        ("told to come again", *(f"{one.run.retries.sum():,}" for one in found)),
+        ("of these one request, at most", *(f"{one.run.retries.max()}" for one in found)),
     ]
     return table(rows, f"the storm, buckets of {deeper.GATE:,} tokens/s [{BADGE}]")
 

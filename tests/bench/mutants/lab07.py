@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(TASKS, "alone and result.gap <= SHORT", "alone or result.gap <= SHORT", COMPARISON),
     Mutant(TASKS, "ttft[result.later].max() <= FIRST", "ttft[result.later].min() <= FIRST", ORDER),
     Mutant("course/lessons/lab07/game.py", "Ask(0.05, 90, 3)", "Ask(0.05, 60, 3)", CONSTANT),
-    Mutant("course/lessons/lab07/game.py", "0.001 * step.prefill_tokens", "0.002 * step.prefill_tokens", UNIT),
+    Mutant("course/explore/scores.py", "return 1e3 * longest_gap(board)", "return longest_gap(board)", UNIT),
     Mutant(BY_HAND, "step.decodes + step.prefill_tokens", "step.prefill_tokens", TERM),
     Mutant(RUSH, "(run.arrival <= t) & (run.admitted > t)", "(run.arrival <= t) & (run.response > t)", TERM),
     Mutant(RUSH, "np.percentile(run.ttft[group == k], 95)", "np.percentile(run.ttft[group == k], 90)", PERCENTILE),

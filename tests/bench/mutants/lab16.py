@@ -11,7 +11,7 @@ ASKS, FACTS, HONEST, TEST, STEADY, TASKS, LAUNCHED, HTTP, TOOLS = (
 TEXT = "solutions/16_measuring_honestly.py"
 
 MUTANTS = (
-    Mutant(ASKS, "    right: c\n    why: For users", "    right: a\n    why: For users", KEY),
+    Mutant(ASKS, "    right: c\n  sign:", "    right: a\n  sign:", KEY),
     Mutant(ASKS, "    solution: late_s\n", "    solution: late_twin_s\n", TERM),
     Mutant(ASKS, "    solution: ours_ms\n", "    solution: all_tokens_ms\n", TERM),
     Mutant(ASKS, "flag: --max-concurrency", "flag: --request-rate", CONSTANT),
@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(FACTS, '"held_ms": 1e3 * p99(busy.written)', '"held_ms": 1e3 * p99(busy.run.ttft)', TERM),
     Mutant(TASKS, "return p99(result.written) > LONG", "return p99(result.run.ttft) > LONG", TERM, EXPLORERS),
     Mutant(TASKS, "return abs(itl / tpot - 1) <= NEAR", "return abs(itl / tpot - 1) >= 0", COMPARISON, EXPLORERS),
-    Mutant(TEXT, "{{due:.0f}} requests were due", "96 requests were due", NUMBER),
+    Mutant(TEXT, "for {{stall_s:.1f}} seconds: nobody", "for 5.7 seconds: nobody", NUMBER),
     Mutant(HONEST, "free = max(free, moment) + took", "free = free + took", TERM),
     Mutant(HONEST, "(per_token * tokens - ttft) / (tokens - 1)", "(per_token * tokens - ttft) / tokens", TERM),
     Mutant(TEST, "if len(flying) < limit:", "if len(flying) <= limit:", BOUNDARY),

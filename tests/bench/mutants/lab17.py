@@ -10,7 +10,7 @@ FACTS, TENANTS, TURNS, GATE, DECISION, TASKS, THROTTLED, SILENCE, FIGURES, GAME,
 )  # fmt: skip
 
 MUTANTS = (
-    Mutant(ASKS, "    right: c\n    why: Everybody", "    right: b\n    why: Everybody", KEY),
+    Mutant(ASKS, "    right: c\n    why: All are", "    right: b\n    why: All are", KEY),
     Mutant(ASKS, "    right: a\n    why: N's queue", "    right: b\n    why: N's queue", KEY),
     Mutant(FACTS, "BURST + 1_000 * throttled.NOW * MINUTE", "1_000 * throttled.NOW * MINUTE", TERM),
     Mutant(TENANTS, '"priority": int(name == NOISY)', '"priority": int(name != NOISY)', COMPARISON),
@@ -25,8 +25,8 @@ MUTANTS = (
     Mutant(TENANTS, "STORM = 1.0, 10, 30", "STORM = 1.0, 10, 20", CONSTANT),
     Mutant(TURNS, "requests * (prompt + output_weight * output)", "requests * (prompt + output)", TERM),
     Mutant(TURNS, '"B": (2, 800, 50)', '"B": (2, 800, 90)', CONSTANT),
-    Mutant(GATE, "return min(case.burst, case.level", "return max(case.burst, case.level", ORDER),
-    Mutant(GATE, "max(0.0, case.first + case.second - level(case))", "max(0.0, case.second - level(case))", TERM),
+    Mutant(GATE, "level = min(burst, level + rate", "level = max(burst, level + rate", ORDER),
+    Mutant(GATE, "max(0.0, first + second - level) / rate", "max(0.0, second - level) / rate", TERM),
     Mutant(DECISION, "found.ttft <= TTFT", "found.noisy_ttft <= TTFT", ORDER),
     Mutant(DECISION, "TPOT, TPOT_TWIN = 0.045, 0.02", "TPOT, TPOT_TWIN = 0.025, 0.02", CONSTANT),
     Mutant(DECISION, "(1 - LOSS) * before", "LOSS * before", TERM),

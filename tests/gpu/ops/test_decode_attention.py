@@ -28,6 +28,7 @@ def attend(
     newest: int = 1,
     cluster: int = 1,
     groups: int = 0,
+    sharers: int = 1,
     **how,
 ):
     """(what the device computes, the same in float64, the bound of the error)."""
@@ -43,7 +44,7 @@ def attend(
     attention = DecodeAttention(
         queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=40, max_items=640, **how
     )
-    launch = attention.prepare(*given, out, groups=groups, newest=newest, cluster=cluster)
+    launch = attention.prepare(*given, out, groups=groups, newest=newest, cluster=cluster, sharers=sharers)
     launch()
     first = fetched(queue, out, kind)
     launch()  # counters are back at zero, so a second launch gives the same
@@ -131,25 +132,33 @@ def test_new_tokens_attend_up_to_themselves(
 
 
 @pytest.mark.parametrize(
-    ("cluster", "newest", "group", "tensor"),
+    ("cluster", "newest", "sharers", "group", "tensor"),
     size(
-        small=[(2, 1, 4, True), (4, 8, 4, True), (8, 2, 5, True), (4, 3, 4, False)],
+        small=[(2, 1, 1, 4, True), (4, 8, 1, 4, True), (8, 2, 2, 5, True), (2, 8, 4, 4, True), (4, 3, 3, 4, False)],
         whole=[
-            (cluster, newest, group, tensor)
+            (cluster, newest, sharers, group, tensor)
             for cluster in (2, 4, 8, 16)
-            for newest, group in ((1, 4), (2, 5), (4, 4), (8, 4), (1, 1))
+            for newest, sharers, group in ((1, 1, 4), (2, 2, 5), (4, 1, 4), (8, 1, 4), (8, 4, 4), (1, 1, 1))
             for tensor in (True, False)
         ],
     ),
 )
 def test_the_parts_of_a_cluster_are_added_up(
-    compiled: Queue, cluster: int, newest: int, group: int, tensor: bool
+    compiled: Queue, cluster: int, newest: int, sharers: int, group: int, tensor: bool
 ) -> None:
-    """Of sequences that have fewer blocks than the cluster, as many, and more."""
+    """Of sequences that have fewer blocks than the cluster, as many, and more; new tokens shared by clusters or not."""
     if compiled.device.is_gpu and cluster > compiled.largest_cluster:
         pytest.skip(f"this card has clusters of {compiled.largest_cluster} blocks")
     lengths = [16, 128, 8, 560, 270]
-    how = {"kind": "bf16", "width": 64, "group": group, "newest": newest, "seed": 8, "tensor": tensor}
+    how = {
+        "kind": "bf16",
+        "width": 64,
+        "group": group,
+        "newest": newest,
+        "sharers": sharers,
+        "seed": 8,
+        "tensor": tensor,
+    }
     close(*attend(compiled, lengths, 4, cluster=cluster, **how))
 
 
@@ -208,6 +217,9 @@ def test_bad_input_is_refused(on: Queue) -> None:
             ValueError, match=r"8 new tokens a sequence in thread blocks of 8 warps need .* take 4 warps"
         ):
             attend(on, [20], 1, newest=8, warps=8, cluster=2, **(how | {"width": 128}))
+        for how_shared in ({"newest": 3, "sharers": 2, "cluster": 2}, {"newest": 2, "sharers": 2}):
+            with pytest.raises(ValueError, match="new tokens cannot be shared by 2 clusters of"):
+                attend(on, [20], 1, **how_shared, **how)
         with pytest.raises(ValueError, match="3 blocks cannot be a cluster"):
             attend(on, [20], 1, cluster=3, **how)
 
@@ -220,7 +232,8 @@ def test_few_sequences_are_shared_by_clusters_and_many_are_cut_into_items() -> N
     # Every form that is chosen has room for its sums: 8 new tokens of 4 heads are 32 lines.
     for many in range(1, 9):
         for newest in range(1, 9):
-            cluster, warps = attention.cluster([1_024] * many, newest)
-            assert attention.shared_bytes(4 * newest, warps, cluster) <= 48 * 1_024
+            cluster, warps, sharers = attention.cluster([1_024] * many, newest)
+            assert attention.shared_bytes(4 * newest // sharers, warps, cluster) <= 48 * 1_024
+            assert newest % sharers == 0
     # There are none without tensor cores.
-    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0)
+    assert DecodeAttention(queue, heads=8, kv_heads=2, width=128, tensor=False).cluster([1_024]) == (1, 0, 1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course.gpu.ops import e4m3, fp8_append, numbers, work_list
-from course.gpu.ops.fp8_attention import Fp8Attention, reference, scales_of
+from course.gpu.ops import e4m3, fp8_append, numbers, packing, work_list
+from course.gpu.ops.decode_attention import DecodeAttention, reference
+from course.gpu.ops.e4m3 import scales_of
 from course.gpu.ops.numbers import KINDS, roundoff
 from course.gpu.ops.queue import Queue
 from tests.helpers.gpu_draws import BLOCK, close, fetched, normal, on_device, poisoned
@@ -58,42 +59,59 @@ def test_append_rounds_and_writes_where_the_slots_say(on: Queue, kind: str) -> N
         assert same.all()
 
 
-def attend(queue: Queue, blocks: int, *, kind: str, width: int, group: int, seed: int = 0, **how):
+def attend(
+    queue: Queue,
+    blocks: int,
+    *,
+    kind: str,
+    width: int,
+    group: int,
+    newest: int = 1,
+    cluster: int = 1,
+    sharers: int = 1,
+    groups: int = 0,
+    **how,
+):
     """(what the device computes, the same in float64, the bound of the error)."""
-    rng = np.random.default_rng([32, seed, width, group])
-    kv_heads, need = 2, [-(-length // BLOCK) for length in LENGTHS]
+    lengths = [max(length, newest) for length in LENGTHS]
+    rng = np.random.default_rng([32, 0, width, group])
+    kv_heads, need, rows = 2, [-(-length // BLOCK) for length in lengths], newest * len(lengths)
     heads, many = kv_heads * group, sum(need) + 3
     keys, values = (rng.normal(size=(many, kv_heads, BLOCK, width)) * size for size in (1.5, 0.7))
     scales = scales_of(keys.swapaxes(1, 2), values.swapaxes(1, 2))
     caches = [e4m3.encode(part / one[:, None, None]) for part, one in zip((keys, values), scales, strict=True)]
-    order, table = iter(rng.permutation(many)), np.zeros((len(LENGTHS), max(need) + 1), np.int32)
-    for s, length in enumerate(LENGTHS):
+    order, table = iter(rng.permutation(many)), np.zeros((len(lengths), max(need) + 1), np.int32)
+    for s, length in enumerate(lengths):
         for i in range(need[s]):
             table[s, i] = next(order)
             for cache in caches:  # behind the end is what a token before left there: no number at worst
                 cache[table[s, i], :, min(BLOCK, length - i * BLOCK) :] = 0x7F
     for cache in caches:
         cache[list(order)] = 0x7F
-    q = normal(rng, len(LENGTHS), heads, width, kind=kind)
-    cut = work_list.cut(LENGTHS, blocks)
-    given = [q, *caches, scales, table, np.array(LENGTHS, np.int32), cut.padded(len(cut.items) + 2), cut.spans]
-    out = poisoned(queue, len(LENGTHS), heads, width, kind=kind)
-    attention = Fp8Attention(
-        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, max_sequences=8, max_items=80, **how
-    )
-    launch = attention.prepare(*on_device(queue, *given), out)
+    q = normal(rng, rows, heads, width, kind=kind)
+    cut = work_list.cut(lengths, blocks)
+    given = [q, *caches, table, np.array(lengths, np.int32), cut.padded(len(cut.items) + 2), cut.spans]
+    out = poisoned(queue, *(packing.shape(groups, heads * width) if groups else q.shape), kind=kind)
+    attention = DecodeAttention(
+        queue, heads=heads, kv_heads=kv_heads, width=width, kind=kind, kv_cache_dtype="fp8_e4m3", max_sequences=40,
+        max_items=640, **how,
+    )  # fmt: skip
+    forms = {"newest": newest, "cluster": cluster, "sharers": sharers, "groups": groups}
+    launch = attention.prepare(*on_device(queue, *given), out, scales=on_device(queue, scales)[0], **forms)
     launch()
     first = fetched(queue, out, kind)
     launch()  # counters are back at zero, so a second launch gives the same
     found = fetched(queue, out, kind)
     assert np.array_equal(first, found, equal_nan=True)
-    right = reference(q, *caches, scales, table, LENGTHS, kind)
+    if groups:
+        found = packing.rows_of(found, rows).reshape(q.shape)
+    right = reference(q, *caches, table, lengths, kind, newest, scales)
     # The output is rounded once. With tensor cores each weight is rounded to fp16 while their sum is not: a weighted
     # mean of values up to `most` moves by at most twice that share of it. bf16 queries of this size are exact in fp16.
     # Float32 sums of a term a token and an exponent of up to about 30 add 50 units of 2^-24 and one a token.
     most = 448 * scales[1].max()
     tensor = roundoff("fp16") if attention.tensor else 0.0
-    return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + (50 + max(LENGTHS)) * 2.0**-24) * most + 6e-8
+    return found, right, roundoff(kind) * np.abs(right) + (2 * tensor + (50 + max(lengths)) * 2.0**-24) * most + 6e-8
 
 
 PLAIN = size(
@@ -122,6 +140,20 @@ def test_attention_with_tensor_cores(compiled: Queue, kind: str, group: int, blo
     close(found, right, bound)
 
 
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("bf16", {"newest": 3, "groups": 2, "warps": 8}),
+        ("fp16", {"newest": 8, "sharers": 2, "cluster": 4}),
+        ("bf16", {"newest": 2, "cluster": 2, "groups": 2, "tensor": False}),
+    ],
+)
+def test_drafts_clusters_and_packed_results(compiled: Queue, kind: str, how: dict) -> None:
+    if compiled.device.is_gpu and how.get("cluster", 1) > compiled.largest_cluster:
+        pytest.skip(f"this card has clusters of {compiled.largest_cluster} blocks")
+    close(*attend(compiled, 3, kind=kind, width=128, group=4, **how))
+
+
 def test_scales_reach_the_largest_number_and_a_head_of_zeros_has_one() -> None:
     keys = np.zeros((5, 2, 4), np.float32)
     keys[3, 1, 2] = -896
@@ -129,23 +161,26 @@ def test_scales_reach_the_largest_number_and_a_head_of_zeros_has_one() -> None:
 
 
 def test_what_does_not_fit_is_refused(on: Queue) -> None:
-    with pytest.raises(ValueError, match="6 query heads over 4 KV heads"):
-        Fp8Attention(on, heads=6, kv_heads=4, width=64)
-    with pytest.raises(ValueError, match="heads of 96 numbers"):
-        Fp8Attention(on, heads=4, kv_heads=4, width=96)
-    with pytest.raises(ValueError, match="tensor cores are for heads of 128"):
-        Fp8Attention(on, heads=4, kv_heads=4, width=64, tensor=True)
-    attention = Fp8Attention(on, heads=2, kv_heads=2, width=32, max_sequences=1)
+    fp8 = {"kv_cache_dtype": "fp8_e4m3"}
+    with pytest.raises(ValueError, match="kv_cache_dtype must be auto or fp8_e4m3, not 'fp8'"):
+        DecodeAttention(on, heads=4, kv_heads=4, width=64, kv_cache_dtype="fp8")
+    with pytest.raises(ValueError, match="8-bit numbers are for heads of 128"):
+        DecodeAttention(on, heads=4, kv_heads=4, width=64, tensor=True, **fp8)
+    attention = DecodeAttention(on, heads=2, kv_heads=2, width=32, max_sequences=1, **fp8)
     q, cache, ints, scales = on_device(
         on, np.zeros((1, 2, 32), np.uint16), np.zeros((1, 2, 16, 32), np.uint8), np.zeros((1, 1), np.int32),
         np.ones((2, 2), np.float32),
     )  # fmt: skip
     items, spans = on_device(on, np.zeros((1, 3), np.int32), np.zeros((1, 2), np.int32))
+    given = ints, ints[0], items, spans, q
     with pytest.raises(ValueError, match=r"scales must have the shape \(2, 2\)"):
-        attention.prepare(q, cache, cache, scales[:1], ints, ints[0], items, spans, q)
-    with pytest.raises(ValueError, match="v_cache must hold uint8 as uint8"):
-        attention.prepare(q, cache, cache.view(np.int8), scales, ints, ints[0], items, spans, q)
-    with pytest.raises(ValueError, match="2 sequences in 1 items: prepared for 1"):
-        attention.prepare(np.zeros((2, 2, 32)), cache, cache, scales, ints, ints[0], items, spans, q)
+        attention.prepare(q, cache, cache, *given, scales=scales[:1])
+    with pytest.raises(ValueError, match="scales must be an array of the device, not None"):
+        attention.prepare(q, cache, cache, *given)
+    with pytest.raises(ValueError, match="v_cache must hold uint8 as uint8, not int8"):
+        attention.prepare(q, cache, cache.view(np.int8), *given, scales=scales)
+    usual = DecodeAttention(on, heads=2, kv_heads=2, width=32, max_sequences=1)
+    with pytest.raises(ValueError, match="scales are for a cache of 8-bit numbers"):
+        usual.prepare(q, *[cache.astype(np.uint16)] * 2, *given, scales=scales)
     with pytest.raises(ValueError, match="width must be a multiple of 4"):
         fp8_append.prepare(on, np.zeros((1, 6, 30), np.uint16), cache, cache, scales, ints[0])

@@ -47,6 +47,13 @@ class Drawn:
         self.noise = columns * 2.0**-24 * (np.abs(self.exact[0]) @ np.abs(self.exact[1]).T)
 
 
+def squares_on(queue: Queue, x: np.ndarray, groups: int, kind: str) -> np.ndarray:
+    """The squares of rows x in parts, as who wrote x leaves them; the places of no row are NaN."""
+    whole = np.full(packing.squares_shape(groups, x.shape[1]), np.nan, np.float32)
+    whole[:, : len(x)] = packing.squares_of(x, kind)
+    return on_device(queue, whole)[0]
+
+
 def place(case: tuple, queue: Queue) -> None:
     if queue.device.kind == "numpy" and case[2]:
         pytest.skip("NumPy has one form")
@@ -59,7 +66,10 @@ def test_rows(on: Queue, kind: str, case: tuple, norm: float | None) -> None:
     rows, groups, tensor = case
     drawn = Drawn(on, rows, groups, 48, 1056, kind, "rows")
     out = poisoned(on, rows, 48, kind=kind)
-    skinny_gemm.prepare(on, *drawn.on_device, out, rows, norm=norm, kind=kind, tensor=tensor)()
+    how = {"kind": kind, "tensor": tensor}
+    if norm and rows % 2:  # the squares are given, or computed
+        how["squares"] = squares_on(on, drawn.x, groups, kind)
+    skinny_gemm.prepare(on, *drawn.on_device, out, rows, norm=norm, **how)()
     right = skinny_gemm.reference(*drawn.exact, norm)
     scale = 1.0 if norm is None else 1 / np.sqrt((drawn.exact[0] ** 2).mean(-1, keepdims=True) + norm)
     close(fetched(on, out, kind), right, (roundoff(kind) + 1e-6) * np.abs(right) + 2 * drawn.noise * scale + 6e-8)
@@ -74,10 +84,17 @@ def test_residual(on: Queue, kind: str, case: tuple) -> None:
     packed = numbers.encode(np.full(packing.shape(groups, 64), np.nan), kind)
     packing.put_rows(packed, before)
     (out,) = on_device(on, packed)
-    skinny_gemm.prepare(on, *drawn.on_device, out, rows, finish="residual", kind=kind, tensor=tensor)()
+    how = {"kind": kind, "tensor": tensor}
+    if rows % 2:
+        (how["squares"],) = on_device(on, np.full(packing.squares_shape(groups, 64), np.nan, np.float32))
+    skinny_gemm.prepare(on, *drawn.on_device, out, rows, finish="residual", **how)()
     right = numbers.decode(before, kind) + skinny_gemm.reference(*drawn.exact)
     found = packing.rows_of(fetched(on, out, kind), rows)
     close(found, right, (roundoff(kind) + 1e-6) * np.abs(right) + drawn.noise + 6e-8)
+    if rows % 2:
+        left = on.device.to_numpy(how["squares"])[:, :rows]
+        its = packing.squares_of(packing.rows_of(on.device.to_numpy(out), rows), kind)
+        assert np.allclose(left, its, rtol=16 * 2.0**-24)  # 16 squares, in any order
 
 
 @pytest.mark.parametrize(("kind", "case"), FORMS)

@@ -108,6 +108,38 @@ def test_silu(on: Queue, kind: str, rows: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_rows_are_normed_by_what_takes_them(on: Queue, kind: str) -> None:
+    rng = np.random.default_rng(10)
+    rows, hidden, columns, heads, kv_heads, width = 3, 4104, 2_056, 4, 2, 32
+    x = normal(rng, rows, hidden, kind=kind, scale=0.3)
+    norm = (on_device(on, x)[0], 1e-5)
+    factor = rms_norm.reference(numbers.decode(x, kind), np.ones(hidden), 1e-5)[:, :1] / numbers.decode(x, kind)[:, :1]
+
+    gate_up, out = normal(rng, rows, 2 * columns, kind=kind), poisoned(on, rows, columns, kind=kind)
+    silu.prepare(on, *on_device(on, gate_up), out, norm=norm, kind=kind)()
+    right = silu.reference(numbers.decode(gate_up, kind) * factor)
+    # Float32 sums of 4,104 squares and of an exponent of up to 30, and one rounding.
+    bound = (roundoff(kind) + 300 * SINGLE) * np.abs(right) + (6e-8 if kind == "fp16" else 1e-37)
+    close(fetched(on, out, kind), right, bound)
+
+    qkv = normal(rng, rows, heads + 2 * kv_heads, width, kind=kind)
+    three = np.arange(3, dtype=np.int32)
+    given, turns, where, to = on_device(on, qkv, rope.turns(9, width), three, three)
+    q, k, v = (poisoned(on, *shape, kind=kind) for shape in ((rows, heads, width), *[(1, kv_heads, 16, width)] * 2))
+    rope_append.prepare(on, given, q, k, v, turns, where, to, norm=norm, kind=kind)()
+    whole = rope.reference(numbers.decode(qkv, kind) * factor[:, :, None], three, 500_000.0)
+    size = np.abs(numbers.decode(qkv, kind) * factor[:, :, None]).max()
+    found = [fetched(on, q, kind), *(fetched(on, one, kind)[0, :, :3].swapaxes(0, 1) for one in (k, v))]
+    values = numbers.decode(qkv, kind)[:, heads + kv_heads :] * factor[:, :, None]
+    for one, exact in zip(found, (whole[:, :heads], whole[:, heads : heads + kv_heads], values), strict=True):
+        # Both terms of a turn may be as large as the largest number; the twin rounds before it turns, too.
+        more = 4 * roundoff(kind) if on.plain else 600 * SINGLE
+        close(one, exact, roundoff(kind) * np.abs(exact) + more * size)
+    with pytest.raises(ValueError, match=r"x must have the shape \(3, any\)"):
+        silu.prepare(on, *on_device(on, gate_up), out, norm=(norm[0][:2], 1e-5), kind=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns", [8, 4104])
 def test_most_likely_is_the_first_of_the_largest(on: Queue, kind: str, columns: int) -> None:
     rng = np.random.default_rng(8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from course import gpu
-from course.gpu.ops import numbers
+from course.gpu.ops import e4m3, numbers
 from course.gpu.ops.queue import Queue
 from course.gpu.transformer import Llama, Shape, Step, Weights, reference
 from course.models import ModelSpec, model
@@ -153,6 +153,37 @@ def test_replays_of_a_graph_give_the_same_bits(on: Queue, form: str) -> None:
         assert np.array_equal(step.logits(), eager)
     for s in range(3):
         tiny.close(eager[s], tiny.right(s))
+
+
+@pytest.mark.parametrize(("shape", "kind"), [(WIDE, "bf16"), (TINY, "fp32")], ids=["fused", "library"])
+def test_a_cache_of_8_bit_numbers_is_read_as_it_was_rounded(on: Queue, shape: Shape, kind: str) -> None:
+    arrays = reference.random_arrays(shape, 5)
+    scales = np.float32([0.01, 0.02])[None, :, None]
+    llama = Llama(
+        on, shape, blocks=8, weights=Weights.given(on, shape, arrays, kind=kind), max_tokens=32, max_sequences=32,
+        max_positions=64, kv_cache_dtype="fp8_e4m3", kv_scales=scales,
+    )  # fmt: skip
+    ids = np.random.default_rng(5).integers(0, shape.vocabulary, 19)
+    step = Step(llama, lengths=[1], max_blocks=2)
+    for at, one in enumerate(ids[:18]):
+        step.write([one], [[5, 2]], lengths=[at + 1])
+        step.run()
+    exact = {name: numbers.decode(numbers.encode(value, kind), kind) for name, value in arrays.items()}
+    parts = iter(range(2 * shape.layers))  # keys and values of each layer by turns
+
+    def kept(values: np.ndarray) -> np.ndarray:
+        scale = scales[0, next(parts) % 2, 0]
+        return e4m3.decode(e4m3.encode(values / scale)) * scale
+
+    right, rounds = reference.forward(shape, exact, ids[:18], kept=kept)[-1], numbers.roundoff(kind)
+    error = np.abs(step.logits()[0] - right).max() / np.sqrt((right * right).mean())
+    # Beside the roundings of other steps, a key or value may be rounded to the other side: that is 2^-3 of it, for one
+    # in 2^-3 / (2 x roundoff) of them.
+    assert error < NEAR[kind] + 4 * (2.0**-3 * rounds) ** 0.5, error
+    plain = np.abs(reference.forward(shape, exact, ids[:18])[-1] - right).max() / np.sqrt((right * right).mean())
+    assert kind == "bf16" or error < plain / 20  # rounding is seen
+    with pytest.raises(ValueError, match="a cache of 8-bit numbers serves decodes"):
+        Step(llama, chunks=[(4, 0)])
 
 
 def test_random_weights_are_the_same_everywhere(on: Queue) -> None:

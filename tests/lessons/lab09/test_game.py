@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import combinations
-
 import pytest
 
 from course.explore.board import Board, Refused, played
 from course.explore.scores import values
 from course.lessons.lab09 import game
-from course.lessons.lab09.lab import whom_to_send_away
-
-ASKS, SLOTS, POOL = game.VICTIM.asks, game.SLOTS, game.POOL
-
-
-def fits(rows: tuple[int, ...], emitted: tuple[int, ...]) -> bool:
-    """Whether these can all compute one step: a request holds blocks for its prompt and what it has said."""
-    blocks = sum(-(-(ASKS[row].prompt + emitted[row]) // POOL.block_size) for row in rows)
-    return len(rows) <= SLOTS and blocks <= POOL.num_blocks
-
-
-@cache
-def least(time: int, emitted: tuple[int, ...]) -> float:
-    """The least sum of the times at which all can be answered from here. A step lasts one, whatever is in it."""
-    open_ = [row for row, ask in enumerate(ASKS) if emitted[row] < ask.answer]
-    if not open_:
-        return 0.0
-    here = [row for row in open_ if ASKS[row].arrival <= time]
-    if not here:
-        return least(time + 1, emitted)
-    found = float("inf")
-    for count in range(1, len(here) + 1):
-        for rows in combinations(here, count):
-            if fits(rows, emitted):
-                after = tuple(said + (row in rows) for row, said in enumerate(emitted))
-                done = sum(after[row] == ASKS[row].answer for row in rows) * (time + 1)
-                found = min(found, done + least(time + 1, after))
-    return found
+from tests.helpers.best_by_trying import best, fits
 
 
 def test_the_best_of_all_is_proved_by_trying():
-    best = (least(0, (0,) * len(ASKS)) - sum(ask.arrival for ask in ASKS)) / len(ASKS)
-    assert game.VICTIM.best == pytest.approx(best, rel=1e-12)
+    assert game.VICTIM.best == pytest.approx(best(game.VICTIM), rel=1e-12)
 
 
 def test_what_rivals_reach_poses_a_choice():
@@ -60,15 +29,15 @@ def test_a_good_game_is_short_and_one_that_sends_away_the_long_ones_is_the_best(
     """Nobody is admitted beside the first until the short ones are through: 11 moves."""
     board, keys = Board(game.VICTIM), 0
     while not board.over:
-        asked = sorted(board.waiting, key=lambda row: ASKS[row].answer - board.requests[row].emitted)
+        asked = sorted(board.waiting, key=lambda row: game.VICTIM.asks[row].answer - board.requests[row].emitted)
         move, held = {"tokens": [], "preempt": []}, list(board.lanes)
         for row in asked:
             trial = tuple([*held, row])
-            if fits(trial, tuple(request.emitted for request in board.requests)):
+            if fits(game.VICTIM, trial, tuple(request.emitted for request in board.requests)):
                 held.append(row)
                 move["tokens"].append([row, 1])
-        if not fits(tuple(held), tuple(request.emitted for request in board.requests)):
-            longest = max(board.lanes, key=lambda row: ASKS[row].answer - board.requests[row].emitted)
+        if not fits(game.VICTIM, tuple(held), tuple(request.emitted for request in board.requests)):
+            longest = max(board.lanes, key=lambda row: game.VICTIM.asks[row].answer - board.requests[row].emitted)
             move = {"tokens": [], "preempt": [longest]}
         board.play(move)
         keys += len(move["tokens"]) + len(move["preempt"]) + 1
@@ -80,11 +49,10 @@ def test_who_sends_nobody_away_is_refused():
     board = Board(game.VICTIM)
     with pytest.raises(Refused, match="KV blocks more than the cache of 7 has: preempt a request") as refused:
         for _ in range(20):
-            rows = [row for row in board.waiting if fits((*board.lanes, row), tuple(r.emitted for r in board.requests))]
+            rows = [
+                row
+                for row in board.waiting
+                if fits(game.VICTIM, (*board.lanes, row), tuple(r.emitted for r in board.requests))
+            ]
             board.play({"tokens": [[row, 1] for row in rows[:1]]})
     assert refused.value.rule == "blocks"
-
-
-def test_the_board_gives_nothing_away():
-    text = whom_to_send_away().text()
-    assert "8.75" not in text and "6.5" not in text and "answer of" not in text

@@ -158,6 +158,16 @@ def test_the_decision_holds_with_other_draws_and_around_its_load(seed, around):
     assert speeds[96] < 0.95 * top and speeds[160] < 0.96 * top
 
 
+def test_a_list_of_sizes_is_what_is_new_in_it():
+    right = {"flag": decision.FLAG, "value": 112}
+    for typed in (112, "112", [*decision.SIZES, 112], "1 2 4 8 16 32 64 112 256", "[1, 2, 4, 8, 16, 32, 64, 112, 256]"):
+        assert decision.one_size({decision.FLAG: typed}) == right, typed
+    for wrong, said in (([112], "lacks 1, 2, 4"), (decision.SIZES, "not 0"), ([*decision.SIZES, 96, 112], "not 2")):
+        with pytest.raises(ValueError, match=said):
+            decision.one_size({decision.FLAG: list(wrong)})
+    assert decision.one_size({"--enforce-eager": False})["flag"] == "--no-enforce-eager"
+
+
 def test_a_batch_runs_in_the_next_graph():
     assert decision.padded_to(64, decision.SIZES) == 64 and decision.padded_to(65, decision.SIZES) == 256
     with pytest.raises(ValueError, match="no graph holds 300 sequences"):

@@ -7,7 +7,7 @@ import pytest
 from course.explore.board import Board, played
 from course.explore.scores import values
 from course.lessons.lab15 import game, orders
-from course.lessons.lab15.lab import at_work, who_can_make_it
+from course.lessons.lab15.lab import at_work
 
 ASKS = [(int(ask.arrival), ask.answer, ask.due) for ask in game.DEADLINES.asks]
 GOOD = (0, 1, 4, 5, 6, 7, 2, 3)
@@ -61,8 +61,3 @@ def test_the_learners_order_plays_as_hopeless_last_does():
     assert "returns nothing yet" in at_work(lambda waiting, now, pace: None).text()
     for wrong in (lambda waiting, now, pace: [0, 0], lambda waiting, now, pace: {}, lambda waiting, now, pace: [99]):
         assert "each of the" in at_work(wrong).text()
-
-
-def test_the_board_gives_no_score_away():
-    text = who_can_make_it().text()
-    assert not any(f"{reached(name)[1]:.2f}" in text for name in game.DEADLINES.rivals)

@@ -10,7 +10,7 @@ import pytest
 from course.explore.board import Board, played
 from course.explore.scores import values
 from course.lessons.lab17 import game
-from course.lessons.lab17.lab import at_work, serve_the_tenants
+from course.lessons.lab17.lab import at_work
 from course.lessons.lab17.turns import fair
 
 NAMES = sorted({ask.tenant for ask in game.TENANTS.asks})
@@ -86,8 +86,3 @@ def test_the_learners_order_plays_as_fair_does():
     assert "returns nothing yet" in at_work(lambda waiting, counters: None).text()
     for wrong in (lambda waiting, counters: [0, 0], lambda waiting, counters: {}, lambda waiting, counters: [99]):
         assert "each of the" in at_work(wrong).text()
-
-
-def test_the_board_gives_no_score_away():
-    text = serve_the_tenants().text()
-    assert not any(f"{value:.2f}" in text for name in game.TENANTS.rivals for value in reached(name))

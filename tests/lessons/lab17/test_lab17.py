@@ -89,14 +89,13 @@ def test_what_is_read_off_a_run_is_what_its_requests_felt():
     assert rows["card busy"] == "100%" and rows["most that ran at once"] == f"{run.steps.running.max():,}"
 
 
-@pytest.mark.parametrize("case", [gate.ASKED, gate.TWIN, gate.Case(0, 10, 100, 500, 400, 100)])
+@pytest.mark.parametrize("case", gate.PROBES)
 def test_the_wait_of_the_exercise_is_that_of_the_policy(case):
-    """A first request at 0 takes the full bucket down to the level; the two come so many seconds later."""
-    used = case.burst - case.level
-    load_ = Workload([0, case.seconds, case.seconds], [int(used), int(case.first), int(case.second)], [1, 1, 1])
-    policy = policies.Bucket(8, 4_096, case.rate, case.burst)
-    run = serve(load_, policy, steptime.PowerLaw(t0=1e-6, c=0, alpha=1))
-    assert run.queue_wait[2] == pytest.approx(gate.wait(case), abs=1e-4)  # some steps of a microsecond
+    """A request at 0 takes the full bucket down to the level; the two come so many seconds later."""
+    level, seconds, rate, burst, first, second = case
+    load_ = Workload([0, seconds, seconds], [int(burst - level), int(first), int(second)], [1, 1, 1])
+    run = serve(load_, policies.Bucket(8, 4_096, rate, burst), steptime.PowerLaw(t0=1e-6, c=0, alpha=1))
+    assert run.queue_wait[2] == pytest.approx(gate.wait(*case), abs=1e-4)  # some steps of a microsecond
 
 
 def test_the_counter_of_the_exercise_is_that_of_the_policy():
