@@ -185,7 +185,7 @@ class TestOneLine:
 def test_a_printed_rate_of_few_digits_is_only_possible():
     """0.08 requests/s may be 0.075 to 0.085: 3% and more are not seen, and 0.0826 is no contradiction."""
     block = (
-        "============ Serving Benchmark Result ============\nSuccessful requests: 1000\nBenchmark duration (s): 12100.00\n"
+        "==== Serving Benchmark Result ====\nSuccessful requests: 1000\nBenchmark duration (s): 12100.0\n"
         "Total generated tokens: 1376000\nRequest throughput (req/s): {}\nOutput token throughput (tok/s): 113.72\n"
     )
     answer, wrong = look(block.format("0.08")), look(block.format("0.09"))
