@@ -57,7 +57,7 @@ async function render({ model, el }) {
       draw("line", { x1: ROOM.left, x2: right, y1: up.to(tick), y2: up.to(tick), stroke: "currentColor", opacity: 0.15 }, svg);
       draw("text", { x: ROOM.left - 6, y: up.to(tick) + 4, "text-anchor": "end", "aria-hidden": true }, svg, short(tick));
     }
-    for (const tick of x.ticks) draw("text", { x: across.to(tick), y: bottom + 18, "text-anchor": "middle", "aria-hidden": true }, svg, short(tick));
+    for (const tick of x.ticks) draw("text", { x: across.to(tick), y: bottom + 18, "text-anchor": "middle", "aria-hidden": true }, svg, tick.toLocaleString("en-US"));
     for (const column of columns) {
       const at = across.to(column);
       draw("line", { x1: at, x2: at, y1: ROOM.top, y2: bottom, stroke: "currentColor", opacity: open ? 0.35 : 0.12, "stroke-dasharray": "2 4" }, svg);

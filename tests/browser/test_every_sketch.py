@@ -44,6 +44,8 @@ def test_a_screen_reader_hears_every_column_and_what_is_left(lab: LabPage) -> No
         free = [column for column in sketch.columns if column not in sketch.given]
         assert said.unnamed == [], number
         assert said.named("slider") == [f"{sketch.y.label} at {sketch.place(column)}" for column in free], number
+        for tick in (tick for tick in sketch.x.ticks if tick == int(tick)):  # 8,192 and not 8,190
+            assert f"{int(tick):,}" in root.locator("svg text").all_text_contents(), number
         assert f"{len(free)} of {len(sketch.columns)} still to draw." in said.live[0]
         for left in range(len(free) - 1, -1, -1):
             if left == len(free) - 1:

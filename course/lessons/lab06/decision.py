@@ -1,10 +1,11 @@
 """Lab 06's decision: a flag of one of two engines, tried in the simulator, and the log that it starts from."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from course.exercises.decision import the_flag
+from course.exercises.decision import flag_typed, the_flag
 from course.lessons.lab06.two_orders import FIRST, MIXED, PROMPT, RATE, SLOTS, Served, served
 
 CHUNK, RUNNING, VLLM = "--chunked-prefill-size", "--max-running-requests", "--max-num-batched-tokens"
@@ -13,6 +14,7 @@ GAP, TTFT = 0.065, 0.6  # seconds: of the longest gap and of the p99 of the TTFT
 GAP_TWIN, TTFT_TWIN = 0.04, 1.5  # and in the twin
 BUSY = 1.1 * RATE  # requests/s: a busy day, on which the promises hold too
 DAYS, MANY = (0, 1, 2), 2_000  # seeds of busy days, and requests of each
+WHOLE = 16_384  # tokens a step when prompts are not split: SGLang's default of --max-prefill-tokens
 NOW = 2_048  # the budget of the service, prompts first
 LINES = 5  # of the log that are shown
 
@@ -31,13 +33,16 @@ def kept_twin(answer: Any) -> str:
 
 
 def _kept(answer: Any, gap: float, ttft: float) -> str:
+    if isinstance(answer, Mapping) and MIX in map(flag_typed, answer):
+        raise ValueError(f"{MIX} mixes as well, with small enough chunks; here choose {CHUNK}, {VLLM} or {RUNNING}")
     flag, value = the_flag(answer, f"{{{CHUNK!r}: 512}}")
     if flag == RUNNING:
+        _whole(flag, value, 1)
         return "slots are no limit here"
-    if flag == MIX:
-        raise ValueError(f"{flag} mixes as well, with small enough chunks; here choose {CHUNK}, {VLLM} or {RUNNING}")
     if flag not in (CHUNK, VLLM):
         raise ValueError(f"{flag} is none of the flags of the question: choose {CHUNK}, {VLLM} or {RUNNING}")
+    if flag == CHUNK and value == -1:  # chunking off
+        value = WHOLE
     _whole(flag, value, SLOTS)
     if flag == CHUNK:
         return _held(FIRST, value, gap, ttft) + ", prompts first"
@@ -73,7 +78,8 @@ def log() -> str:
     shown = [*in_gap[: LINES - 3], in_gap[-1]]
     for before, step in zip([shown[0], *shown], shown, strict=False):
         if step > before + 1:
-            lines.append(f"... {step - before - 1} more of these ...")
+            left_out = int(steps.prefill_tokens[before + 1 : step].sum())
+            lines.append(f"... {step - before - 1} more, #new-token: {left_out} together ...")
         new = int(steps.prefill_tokens[step])
         many = -(-new // PROMPT)
         lines.append(

@@ -121,6 +121,27 @@ def test_the_log_says_what_the_steps_were():
     assert more + shown == between.sum()
     new = [int(line.split("#new-token: ")[1].split(",")[0]) for line in lines if "Prefill" in line]
     assert new[:2] == steps.prefill_tokens[np.flatnonzero(between)[:2]].tolist()
+    # What is left out holds more than the lines above it: with its sum the log adds up to the tokens of the gap.
+    left_out = int(lines[3].split("#new-token: ")[1].split()[0])
+    assert sum(new) + left_out == steps.prefill_tokens[between].sum()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({decision.MIX: True, decision.CHUNK: 2_048}, "mixes as well"),  # both, as on SGLang's command line
+        ({decision.RUNNING: "many"}, "give a whole number"),
+        ({decision.RUNNING: -3}, "give a whole number"),
+        ({decision.VLLM: -1}, "give a whole number"),
+    ],
+)
+def test_the_decision_says_what_it_does_not_take(answer, said):
+    with pytest.raises(ValueError, match=said):
+        decision.kept(answer)
+
+
+def test_chunking_off_is_a_value_that_sglang_takes():
+    assert decision.kept({decision.CHUNK: -1}) == "gaps are far too long, prompts first"
 
 
 # Launches
