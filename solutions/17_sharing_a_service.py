@@ -58,7 +58,7 @@ lab17.slots_and_a_gateway()
 # %% [markdown]
 # ## Measure
 #
-# Two slots. N asks for six stories, A and B then a short question. Play both orders (continuous: of arrival),
+# Two slots. N asks for four stories, A and B then a short question. Play both orders (continuous: of arrival),
 # **measured**, and **simulated** on an H200's recorded steps.
 
 # %%

@@ -116,6 +116,25 @@ def test_who_finds_room_joins_without_a_question(monkeypatch):
     assert finish(engine).log.lookups[:, 2].sum() == 19 * 8 and not asked
 
 
+@pytest.mark.parametrize("run", LOOPS)
+def test_who_waits_for_blocks_finds_what_an_answer_fills(run):
+    """Four blocks of 4. The last needs three, of which the first has one full and fills another in the step at 4 s:
+    then one is enough, and one is free. The second, which came before, keeps its own until 6 s.
+    """
+    load = Workload([0.0, 1.5, 1.5], [4, 1, 12], [9, 4, 1], prefix=[("a", "b", "c"), (), ("a", "b", "c")],
+                    prefix_block_size=4, prefix_answers=True)  # fmt: skip
+    done = served(run, load, 4)
+    assert done.admitted.tolist() == [0, 2, 4] and done.log.lookups.tolist() == [[0, 4, 0], [1, 1, 0], [2, 12, 8]]
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_the_second_of_two_that_say_the_same_goes_on_alone(run):
+    """The first leaves with 7 tokens; the second fills the block, and whoever comes then finds it."""
+    load = Workload([0.0, 0.0, 5.5], [4, 4, 9], [4, 9, 1], prefix=[("a", "b"), ("a", "b", "c"), ("a", "b")],
+                    prefix_block_size=4, prefix_answers=True)  # fmt: skip
+    assert served(run, load, 20).log.lookups.tolist() == [[0, 4, 0], [1, 4, 0], [2, 9, 8]]
+
+
 def test_a_padded_batch_finds_nothing():
     ids = [("a", "b")] * 2
     load = Workload([0.0, 0.0], [8, 8], [3, 3], prefix=ids, prefix_block_size=4)

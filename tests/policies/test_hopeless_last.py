@@ -22,6 +22,9 @@ def test_who_can_no_longer_meet_its_deadline_gives_way(serving):
     load = Workload([0.0] * 4, [10] * 4, [4] * 4, deadline=[1.5, 3.0, 9.5, 6.0])
     run = serving(load, HopelessLast(1, 64, tokens_per_second=10), SECOND)
     assert run.admitted.tolist() == [0, 12, 8, 4]
+    # Whoever has to start now can still make it: 2, due at 5 s with 1 s of prompt.
+    load = Workload([0.0] * 3, [10] * 3, [4] * 3, deadline=[1.5, 9.5, 5.0])
+    assert serving(load, HopelessLast(1, 64, tokens_per_second=10), SECOND).admitted.tolist() == [0, 8, 4]
 
 
 @pytest.mark.parametrize("serving", BOTH)

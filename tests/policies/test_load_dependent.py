@@ -19,6 +19,9 @@ def test_the_budget_follows_the_slots_that_are_taken(serving):
     assert run.steps.prefill_tokens.tolist()[:6] == [3, 1_100, 0, 3, 4_096 - 7, 4_096 - 7]
     few = serving(Workload([0.0, 0.5], [1, 1_100], [9, 1]), LoadDependent(10), SECOND)
     assert few.steps.prefill_tokens.tolist()[:4] == [1, 511, 511, 78]
+    # A prompt under way takes a slot too: with the third of ten the budget is 2,048.
+    one = serving(Workload([0.0, 0.0, 0.5], [1, 1, 5_000], [9, 9, 1]), LoadDependent(10), SECOND)
+    assert one.steps.prefill_tokens.tolist()[:5] == [2, 510, 2_046, 2_046, 398]
 
 
 def test_where_few_slots_are_taken_it_is_a_budget_of_512():

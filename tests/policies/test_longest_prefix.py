@@ -27,6 +27,9 @@ def test_who_finds_most_is_admitted_first_and_equal_ones_in_order(serving):
     run = serving(manuals(), LongestPrefixFirst(1, 64), SECOND, CACHE)
     assert run.admitted.tolist() == [0, 4, 2, 6]
     assert serving(manuals(), Continuous(1, 64), SECOND, CACHE).admitted.tolist() == [0, 2, 4, 6]
+    # What is found counts, and not what is left to compute: 17 tokens after 12 that are there go before 13 new ones.
+    load = Workload([0.0, 0.5, 0.5], [13, 13, 29], [2] * 3, prefix=(A, B, A), prefix_block_size=4)
+    assert serving(load, LongestPrefixFirst(1, 64), SECOND, CACHE).admitted.tolist() == [0, 4, 2]
 
 
 @pytest.mark.parametrize("serving", BOTH)

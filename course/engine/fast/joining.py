@@ -46,7 +46,7 @@ class Joining:
         if not self.rounds % 1024:
             check_length(engine.clock, engine.notes.chunks)
         left = policy.max_num_batched_tokens - engine.decodes
-        if left < 0 or engine.due > self.pool.free:
+        if engine.due > self.pool.free:
             self.full_at = -1
             return False
         slots, full = engine.limits.max_num_seqs - len(engine.members), self.full_at == engine.answered

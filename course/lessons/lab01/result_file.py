@@ -7,8 +7,6 @@ import numpy as np
 from course.calibration import vllm_pages
 from course.lessons.lab01 import chat
 
-SHOWN = ("request_throughput", "mean_ttft_ms", "p99_ttft_ms", "max_concurrent_requests")
-"""The entries of the file that the notebook shows."""
 SLOTS = 8  # of the engine: the first line of its log, course/data/vllm/serve_wide.log
 CHOICES_US = (0, 5_000, 10_000, 20_000, 50_000)  # max_queue_delay_microseconds to choose from
 GOAL = 0.135  # seconds, mean TTFT of users

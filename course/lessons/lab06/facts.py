@@ -129,7 +129,7 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
         "repair": tuple(one.itl.max() < agents.ENOUGH for one in repairs),
         "halved": (change < 0.5, 0.8 < change < 1.25, change > 1.5),
         "twenty": (False, prompts_percent(PROMPT, ANSWER) > 100 * RULE, False),
-        "who-sees": (abs(told[0] - 1) > 0.5, told[1] > 2, told[2] > 2),
+        "together": "Rows of a product",
         "ends": (late < 0.98, abs(late - 1) < 0.02, late > 1.02),
     }
 

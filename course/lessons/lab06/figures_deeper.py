@@ -28,12 +28,10 @@ def over_time(one: Composition, *, height: int = 330) -> go.Figure:
         line(middle, np.minimum(one.ratio, MOST), "decode", "decodes for a prompt token", 2, width=2.5),
     ]
     key = "  ".join(
-        f'<span style="color:{INKS[colour]}">■</span> {kind}' for kind, colour in zip(KINDS, COLOURS, strict=True)
+        f'<span style="color:{INKS[colour]}">■</span> {kind.split()[0]}'
+        for kind, colour in zip(KINDS, COLOURS, strict=True)
     )
-    notes = [
-        heading(1, f"time in steps: {key}"),
-        heading(2, f"decodes for a prompt token; whole run (dashed): {one.whole_ratio:.2f}"),
-    ]
+    notes = [heading(1, f"time in steps: {key}"), heading(2, "decodes for a prompt token")]
     layout: Part = {
         "template": theme.TEMPLATE, "height": height, "margin": MARGIN, "annotations": notes, "barmode": "stack",
         "xaxis": {"anchor": "y", "showticklabels": False, "range": [0, one.whole]},

@@ -74,15 +74,12 @@ def what_steps_held(order: str, max_num_batched_tokens: int = BUDGET, rate: floa
     return Composition(served(order, max_num_batched_tokens, rate=float(rate)))
 
 
-def rows(one: Composition) -> list[tuple[str, ...]]:
+def rows(one: Composition) -> list[tuple[str, str]]:
     """Rows for a table: the kinds by steps and by time, and the ratio."""
-    table: list[tuple[str, ...]] = [("", "steps", "time")]
-    table += [
-        (kind, f"{steps:.0%}", f"{time:.0%}")
-        for kind, steps, time in zip(KINDS, one.of_steps, one.of_time, strict=True)
+    return [
+        ("mixed, of the steps", f"{one.of_steps[0]:.0%}"),
+        *((f"{kind}, of the time", f"{time:.0%}") for kind, time in zip(KINDS, one.of_time, strict=True)),
+        ("decodes for a prompt token", f"{one.whole_ratio:.2f}"),
+        ("in one second", f"{np.nanmin(one.ratio):.2f} to {np.nanmax(one.ratio):.2f}"),
+        ("mean step", seconds(float(one.found.run.steps.seconds.mean()))),
     ]
-    low, high = np.nanmin(one.ratio), np.nanmax(one.ratio)
-    table.append(("decodes for a prompt token", f"{one.whole_ratio:.2f}", ""))
-    table.append(("in one second", f"{low:.2f} to {high:.2f}", ""))
-    table.append(("mean step", seconds(float(one.found.run.steps.seconds.mean())), ""))
-    return table

@@ -15,7 +15,6 @@ CARD: dict[str, Any] = {
     "model_name": "llama-3.1-8b", "card": "RTX 4090", "gpu_memory_utilization": 0.9, "max_num_seqs": ENGINES_OWN,
     "kv_dtype": "bfloat16", "max_model_len": 8_192,
 }  # fmt: skip
-BIG = {"model_name": "qwen3-32b", "card": "H100"}
 TEN = 10  # what a task asks for: the printed concurrency
 
 

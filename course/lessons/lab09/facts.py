@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from course.lessons.lab09 import attention, decision, figures, pool, tasks
+from course.lessons.lab09 import attention, decision, deeper, figures, pool, tasks
 from course.lessons.lab09.pool import BLOCK, SPEC, STEP, TOKENS
 from course.lessons.lab09.victims import frees_most
 from course.models import model
@@ -18,11 +18,11 @@ QWEN = model("qwen2-7b")  # whose sizes Qwen2.5-7B has
 VICTIM_TOKENS = 900  # of the quiz
 FIND_L, FIND_W = 96, 8  # requests that run, and seconds that each does, of the question from lab 03
 STALL, CLIENT = 3, 8  # seconds and connections, of the question from lab 16
-DECODES, LARGE, WATERMARK = 97, 256, 0.05  # requests of the quiz; tokens of its block; of the texts
+DECODES, WATERMARK = 97, 0.05  # requests of the quiz; of the texts
 LARGER_BUDGET, BOTH = 16_384, 2  # tokens a step, of the ticket; K and V, out and back
 PROMISE_TWIN = 0.1  # seconds
 GIVEN = (BLOCK, pool.SLOTS, VICTIM_TOKENS, FIND_L, FIND_W, STALL, CLIENT, SPEC.num_layers, SPEC.num_kv_heads,
-         SPEC.head_dim, pool.BUDGET, pool.REQUESTS, DECODES, LARGE, WATERMARK, LARGER_BUDGET, BOTH)  # fmt: skip
+         SPEC.head_dim, pool.BUDGET, pool.REQUESTS, DECODES, pool.LONGEST, WATERMARK, LARGER_BUDGET, BOTH)  # fmt: skip
 
 
 def empty(held: tuple[int, ...], size: int) -> int:
@@ -71,7 +71,7 @@ def facts() -> dict[str, Any]:
     took = tuesday.run.last_computed - tuesday.run.first_computed
     worst, other = figures.two_readers(tuesday)
     again = load.output_tokens.sum() * (1 / start.tokens_per_second - 1 / free.tokens_per_second)
-    large, on = pool.placed(pool.PAGED, LARGE), pool.out_of_blocks(prefix_caching=True)
+    on = pool.out_of_blocks(prefix_caching=True)
     most = max(attention.recording().ratios) - 1
     return {
         # The question, earlier labs, predictions, tasks
@@ -113,7 +113,9 @@ def facts() -> dict[str, Any]:
         "ticket_other_s": took[other], "most_last": start.most,
         "last_more": start.tokens_per_second / tuesday.tokens_per_second - 1,
         "victim_mb": VICTIM_TOKENS * a_token / 1e6, "victim_half": VICTIM_TOKENS * a_token / 2e6,
-        "victim_layer": VICTIM_TOKENS * a_token / SPEC.num_layers / 1e6, "large_empty": large.empty,
+        "victim_layer": VICTIM_TOKENS * a_token / SPEC.num_layers / 1e6, "pieces_running": longest.running,
+        "paged_running": paged.running,
+        **deeper.facts(),
     }  # fmt: skip
 
 
@@ -122,7 +124,8 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
     start, tuesday, answers = pool.out_of_blocks(), frees_most(), pool.requests().output_tokens
     slower, ratio = lost_time(), max(attention.recording().ratios)
     worst, other = figures.two_readers(tuesday)
-    large = pool.placed(pool.PAGED, LARGE)
+    pieces = pool.placed(pool.MAX)
+    joined = int((pieces.run.admitted > 0).sum())  # while others ran
     return {
         "unsent": "that it did not send",
         "in_system": (False, FIND_L / FIND_W == 12, False),
@@ -134,7 +137,11 @@ def keys() -> dict[str, tuple[bool, ...] | str]:
         "token": tuple(abs(mb - VICTIM_TOKENS * SPEC.kv_bytes_per_token / 1e6) < 1 for mb in (3.7, 59, 118)),
         "refill": "the preempted one",
         "share": "97 + 900 tokens",
-        "large": (large.empty < 0.05, 0.2 < large.empty < 0.3, large.preemptions > start.preemptions),
+        "paging": (
+            joined > 0.9 * pool.REQUESTS and 5 * pieces.running < start.running + 1,
+            joined == 0,
+            pieces.mean(pieces.taken) < 0.9 * TOKENS,
+        ),
     }
 
 
@@ -184,5 +191,6 @@ def claims() -> dict[str, bool]:
         "72 slots keep the twin's promise, and 80 do not": (
             decision.worst(decision.MAX_NUM_SEQS, 72)[0] <= PROMISE_TWIN < decision.worst(decision.MAX_NUM_SEQS, 80)[0]
         ),
+        **deeper.claims(),
         "between the two bandwidths": tasks.break_even() > break_even(SPEC.kv_bytes_per_token, prefill_alone()),
     }

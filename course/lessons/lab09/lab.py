@@ -10,13 +10,17 @@ from course.explore.board_view import Match
 from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab09 import attention, decision, figures, game, pool, tasks
+from course.lessons.lab09.copies import crossovers, watermarks
 from course.lessons.lab09.decision import page as page_of_the_evening
 from course.lessons.lab09.decision import start_up_log
+from course.lessons.lab09.pieces import rivals, telemetry
+from course.lessons.lab09.sessions import idle_sessions
 from course.lessons.lab09.victims import at_work, frees_most
 
 __all__ = [
-    "at_work", "blocks_together_or_scattered", "draws", "out_of_blocks", "page_of_the_evening",
-    "reserved_or_paged", "start_up_log", "three_requests", "ticket_graph", "whom_to_send_away",
+    "at_work", "blocks_together_or_scattered", "crossovers", "draws", "idle_sessions", "out_of_blocks",
+    "page_of_the_evening", "reserved_or_paged", "rivals", "start_up_log", "telemetry", "three_requests", "ticket_graph",
+    "watermarks", "whom_to_send_away",
 ]  # fmt: skip
 
 

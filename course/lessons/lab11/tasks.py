@@ -113,11 +113,6 @@ def times_packed(settings: Settings, result: OnCard) -> float:
     return result.ratio(RECTANGLE)
 
 
-def near_the_tokens(settings: Settings, result: OnCard) -> bool:
-    """Whether that is the ratio of the tokens, within NEAR."""
-    return abs(result.ratio(RECTANGLE) / result.tokens(RECTANGLE) - 1) < NEAR
-
-
 def loses_least(settings: Settings, result: OnCard) -> bool:
     """Whether one launch for each prompt takes the fewest times the packed attention of all that was recorded."""
     if result.kind != PROMPTS:

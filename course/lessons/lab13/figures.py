@@ -201,7 +201,7 @@ def ticket(*, height: int = 280) -> go.Figure:
     return parts.pair(
         data,
         ({"title": {"text": "hour"}, "range": [8.8, 16.2]}, {"title": {"text": "requests"}, "range": [0, 300]}),
-        ({"title": {"text": "hour"}, "range": [8.8, 16.2]}, {"title": {"text": "thousand tokens/s"}, "range": [0, 14]}),
+        ({"title": {"text": "hour"}, "range": [8.8, 16.2]}, {"title": {"text": "thousand tokens/s"}, "range": [0, 16]}),
         height,
         annotations=[parts.heading(1, "requests running"),
                      parts.heading(2, f"{share:.0%} of drafts accepted, all day")],

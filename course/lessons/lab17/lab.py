@@ -92,8 +92,8 @@ def come_again() -> Table:
         ("quiet: TTFT, p95", *(seconds(one.ttft) for one in found)),
         ("noisy: TTFT, p95", *(seconds(one.noisy_ttft) for one in found)),
         ("noisy: longest TTFT", *(seconds(float(one.run.ttft.max())) for one in found)),
-        ("answers 429", *(f"{one.run.retries.sum():,}" for one in found)),
-        ("most of one request", *(f"{one.run.retries.max()}" for one in found)),
+        ("told to come again", *(f"{one.run.retries.sum():,}" for one in found)),
+        ("of these one request, at most", *(f"{one.run.retries.max()}" for one in found)),
     ]
     return table(rows, f"the storm, buckets of {deeper.GATE:,} tokens/s [{BADGE}]")
 

@@ -5,6 +5,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORD
 ASKS, FACTS = "course/lessons/lab09/asks.yaml", "course/lessons/lab09/facts.py"
 POOL, TASKS = "course/lessons/lab09/pool.py", "course/lessons/lab09/tasks.py"
 GAME, RULES = "course/lessons/lab09/game.py", "course/lessons/lab09/victims.py"
+DEEP = "course/lessons/lab09"
 DECISION, FIGURES = "course/lessons/lab09/decision.py", "course/lessons/lab09/figures.py"
 
 MUTANTS = (
@@ -36,5 +37,18 @@ MUTANTS = (
     Mutant(DECISION, "if worst(*one)[0] <= PROMISE]", "if worst(*one)[0] >= PROMISE]", COMPARISON),
     Mutant(DECISION, "PROMISE = 0.25", "PROMISE = 0.15", CONSTANT),
     Mutant(DECISION, "one.run.log.lookups[:, 2].sum()", "one.run.log.lookups[:, 1].sum()", TERM),
+    Mutant(f"{DEEP}/pieces.py", "one.mean(one.taken) / TOKENS", "one.mean(one.held) / TOKENS", TERM),
+    Mutant(f"{DEEP}/pieces.py", "return 2 * SPEC", "return SPEC", CONSTANT),
+    Mutant(f"{DEEP}/pieces.py", "(steps.end > moment - MOMENTS[0])", "(steps.end > 0)", BOUNDARY),
+    Mutant(
+        f"{DEEP}/copies.py",
+        "blocks * BLOCK * SPEC.kv_bytes_per_token / (again - free)",
+        "blocks * BLOCK * SPEC.kv_bytes_per_token / (slow - free)",
+        TERM,
+    ),
+    Mutant(f"{DEEP}/copies.py", "return max(MARKS,", "return min(MARKS,", ORDER),
+    Mutant(f"{DEEP}/sessions.py", "sum(range(1, TURNS))", "sum(range(1, TURNS + 1))", BOUNDARY),
+    Mutant(f"{DEEP}/sessions.py", "run.response[row - 1]", "run.arrival[row - 1]", TERM),
+    Mutant(f"{DEEP}/sessions.py", "moments >= run.admitted[row]", "moments >= run.arrival[row]", TERM),
     Mutant(FIGURES, "worst = int(lost.argmax())", "worst = int(lost.argmin())", ORDER),
 )

@@ -10,7 +10,7 @@ FACTS, TENANTS, TURNS, GATE, DECISION, TASKS, THROTTLED, SILENCE, FIGURES, GAME,
 )  # fmt: skip
 
 MUTANTS = (
-    Mutant(ASKS, "    right: c\n    why: Everybody", "    right: b\n    why: Everybody", KEY),
+    Mutant(ASKS, "    right: c\n    why: All are", "    right: b\n    why: All are", KEY),
     Mutant(ASKS, "    right: a\n    why: N's queue", "    right: b\n    why: N's queue", KEY),
     Mutant(FACTS, "BURST + 1_000 * throttled.NOW * MINUTE", "1_000 * throttled.NOW * MINUTE", TERM),
     Mutant(TENANTS, '"priority": int(name == NOISY)', '"priority": int(name != NOISY)', COMPARISON),

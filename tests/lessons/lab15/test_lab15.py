@@ -277,7 +277,7 @@ def test_both_orders_run_and_stand_in_the_table(slots: int):
         explorer.remember(one.settings, one)
     head, here, _, words = explorer.compared({"policy": live_words.NAMES[0], "slots": slots})
     assert list(head[1:]) == list(live_words.NAMES) and "-" not in here[1:]
-    assert list(words[1:]) == ["8 of 8"] * 2
+    assert list(words[1:]) == ["6 of 6"] * 2
 
 
 def test_a_figure_says_how_many_marks_it_has():
