@@ -159,7 +159,8 @@ class Match:
             elif content.get("again") is True:
                 self.board, self.said = Board(self.game), BEGIN
         except Refused as refused:
-            self.said = f"That step cannot be: {refused}."
+            why = "nobody would run in it" if refused.rule == "idle" else refused
+            self.said = f"That step cannot be: {why}."
             broken = {"rule": refused.rule, "rows": list(refused.rows)}
         if len(self.board.moves) != moves:
             self._keep()

@@ -273,6 +273,13 @@ def test_rivals_lengths_and_arrivals_stay_in_the_kernel_until_they_are_due():
     assert match._state.board["rows"][1][1][0] == "5.83" and match._state.board["rows"][0][1][0] == "-"
 
 
+def test_who_sends_the_only_one_away_reads_that_nobody_would_run():
+    match = Match(BLOCKS)
+    match._asked(None, {"play": {"tokens": [[0, 8]]}}, [])
+    match._asked(None, {"play": {"tokens": [], "preempt": [0]}}, [])
+    assert match.said == "That step cannot be: nobody would run in it."
+
+
 def test_a_game_is_kept_and_junk_gives_a_fresh_board():
     memory = Memory()
     Match(SLOTS, memory).play(finished())

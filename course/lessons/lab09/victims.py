@@ -44,6 +44,17 @@ def last(computed: list[int], spared: int) -> int:
     return len(computed) - 1
 
 
+def last_but_spared(computed: list[int], spared: int) -> int:
+    """The rule of vLLM among all but the spared one."""
+    return max(place for place in range(len(computed)) if place != spared)
+
+
+def counted_without_spared(computed: list[int], spared: int) -> int:
+    """The place in what is left of the list once the spared one is out."""
+    place = fewest(computed, spared)
+    return place - (place > spared)
+
+
 def anybody(computed: list[int], spared: int) -> int:
     """The spared one may go as well."""
     return fewest(computed, -1)

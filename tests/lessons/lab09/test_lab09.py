@@ -119,6 +119,22 @@ def test_the_answers_by_hand():
     assert victims.fewest([5, 3, 3], 0) == 2 and victims.most([9, 3, 3, 1], 0) == 2 and victims.fewest([1, 2], 0) == 1
 
 
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [(victims.last_but_spared, "vLLM's rule"), (victims.counted_without_spared, "Count in the whole list")],
+)
+def test_the_rule_of_vllm_and_a_place_counted_without_the_spared_have_hints_of_their_own(rule, said):
+    verdict = judge(exercise("victim"), rule)
+    assert verdict.status == WRONG and said in verdict.hint
+
+
+def test_the_share_that_holds_tokens_is_recognised():
+    task = next(task for task in load("09").tasks if task.id == "empty")
+    right = 100 * pool.placed(pool.MAX).empty
+    ((factor, _),) = [slip for slip in task.slips if "holds tokens" in slip[1]]
+    assert right * factor == pytest.approx(100 - right, rel=task.rtol)
+
+
 def test_other_ways_of_writing_the_rule_are_right():
     def by_sorting(computed, spared):
         return sorted(set(range(len(computed))) - {spared}, key=lambda place: (computed[place], -place))[0]
