@@ -14,8 +14,8 @@ from typing import Any
 from course.engine.run import Run
 
 Event = dict[str, Any]
-COUNTED = {"running": "running [requests]", "queue": "waiting [requests]", "blocks": "KV cache [blocks]"}
-"""Columns of `Run.steps` that become counters, and what these are called."""
+COUNTED = {"running": ("running", "requests"), "queue": ("waiting", "requests"), "blocks": ("KV cache", "blocks")}
+"""Columns of `Run.steps` that become counters, what these are called, and their units: viewers show both."""
 
 
 def trace_events(runs: Mapping[str, Run]) -> dict[str, Any]:
@@ -38,12 +38,9 @@ def trace_events(runs: Mapping[str, Run]) -> dict[str, Any]:
 
 def _names(process: int, name: str, tracks: Mapping[int, str]) -> list[Event]:
     meta = {"ph": "M", "pid": process, "ts": 0}
-    order = {"sort_index": process}
     return [
         meta | {"name": "process_name", "tid": 0, "args": {"name": name}},
-        meta | {"name": "process_sort_index", "tid": 0, "args": order},
         *(meta | {"name": "thread_name", "tid": track, "args": {"name": said}} for track, said in tracks.items()),
-        *(meta | {"name": "thread_sort_index", "tid": track, "args": {"sort_index": track}} for track in tracks),
     ]
 
 
@@ -67,7 +64,8 @@ def _steps(run: Run, process: int) -> list[Event]:
         for name in COUNTED:
             if not step or columns[name][step] != columns[name][step - 1]:
                 counter = {"ph": "C", "pid": process, "tid": 1, "ts": _micros(begin)}
-                events.append({"name": COUNTED[name], **counter, "args": {"value": made_of[name]}})
+                said, unit = COUNTED[name]
+                events.append({"name": said, **counter, "args": {unit: made_of[name]}})
     return events
 
 

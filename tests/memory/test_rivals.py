@@ -5,7 +5,7 @@ import pytest
 
 from course import KVCache, Workload, policies, serve, steptime
 from course.engine.executor import Executor
-from course.engine.serving import Engine
+from course.engine.serving import Engine, finish
 from course.memory.contiguous_pool import Space, piece
 from course.memory.swap_pool import copy_seconds
 from tests.helpers.asking import BOTH
@@ -76,6 +76,14 @@ def test_who_finds_the_host_full_is_computed_again(run):
     load = Workload([0.0] * 3, [8] * 3, [5] * 3)  # 2 blocks each, 3 at the end
     served = run(load, policies.Continuous(8, 64), SECOND, KVCache(6, 4, host_blocks=1, host_seconds=0.25))
     assert served.steps.dropped.sum() == 8 * served.preempted.sum() > 0
+
+
+def test_two_blocks_take_twice_as_long_and_leave_the_host_empty():
+    engine = Engine(policies.Continuous(8, 64), SECOND, KVCache(5, 4, host_blocks=9, host_seconds=0.25))
+    engine.follow(Workload([0.0, 0.0], [8, 8], [5, 5]))
+    run = finish(engine)
+    assert run.preempted.tolist() == [0, 1] and engine.pool.host_free == 9
+    assert run.steps.seconds.max() == 1.5  # two blocks of the victim, one way
 
 
 def test_the_fast_loop_takes_whatever_is_copied_into_one_step():
