@@ -89,12 +89,12 @@ lab10.four_prompts()
 # | symbol | meaning | here |
 # |---|---|---|
 # | $h$ | hit rate | {{hit_rate:.3f}} |
-# | $\varphi$ | prompts' share of the time, without caching | {{share:.2f}} |
+# | $\varphi$ | prompts' share of the time, without caching | {{share:.3f}} |
 # | gain | times the throughput | {{amdahl:.1f}}, simulated {{gain:.1f}} |
 # | $\lambda$, $T$ | chats per second, pause [s] | {{chat_rate}}, 60 |
 # | $b$, $n$ | blocks of a turn, turns | {{a_turn}}, 5 |
 # | $s$ | blocks of the system prompt | {{system_blocks}} |
-# | blocks | filled in a pause, on average | {{needed:,.0f}}, simulated up to {{most_blocks:,}} |
+# | blocks | filled in a pause, on average | {{needed:,.0f}}, simulated {{enough_blocks:,}} |
 #
 # With answers of {{large_answer:,}} tokens it is {{large_gain:.1f}}, not {{large_amdahl:.1f}}: sharers need only their own blocks. At {{light:g}}
 # requests/s the tokens/s stay; mean TTFT falls from {{light_off_ms:.0f}} to {{light_on_ms:.0f}} ms.

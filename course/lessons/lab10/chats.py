@@ -87,6 +87,11 @@ def most() -> float:
     return returned(pool()).hit_rate
 
 
+def enough() -> int:
+    """The smallest pool of the slider in which nothing that could be found is missed, but for 0.3 points."""
+    return next(n for n in range(40_000, 54_001, 2_000) if most() - returned(n).hit_rate < 0.003)
+
+
 @lru_cache(maxsize=4)
 def without_answers() -> float:
     """The hit rate in such a pool where prompts alone can be found."""

@@ -35,6 +35,14 @@ class Evening:
         counts = self.run.summary()
         return counts["prefix_hit_rate"], counts["prefix_hit_rate_first"]
 
+    def rate_by(self, moments: np.ndarray | float) -> np.ndarray:
+        """Hit rate of all look-ups until each moment [s]: one after a preemption counts from its own step on."""
+        log = self.run.log
+        _, known, found = np.asarray(log.lookups).T  # in order, one for each stay
+        at = log.start_of(np.sort(np.asarray(log.stays)[:, 1]))
+        rate = np.cumsum(found) / np.cumsum(known)
+        return rate[np.maximum(np.searchsorted(at, moments, side="right") - 1, 0)]
+
     @cached_property
     def preemptions(self) -> int:
         """How often a request lost its blocks."""

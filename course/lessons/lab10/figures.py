@@ -103,13 +103,8 @@ def dashboard(before: Evening, since: Evening, *, height: int = 300) -> go.Figur
     for day, colour, evening in (("Monday", "waiting", before), ("since Tuesday", "wasted", since)):
         run = evening.run
         edges = np.linspace(0, float(run.arrival.max()), BINS + 1)
-        row, known, found = np.asarray(run.log.lookups).T
-        at = run.admitted[row]
-        # A look-up after a preemption came later than the request's first: it counts from its own step on.
-        order = np.argsort(at, kind="stable")
-        rate = np.cumsum(found[order]) / np.cumsum(known[order])
-        seen = np.maximum(np.searchsorted(at[order], edges[1:], side="right") - 1, 0)
-        data.append(line(edges[1:], 100 * rate[seen], colour, day, 1, width=2))
+        rate = evening.rate_by(edges[1:])
+        data.append(line(edges[1:], 100 * rate, colour, day, 1, width=2))
         which = np.minimum(np.searchsorted(edges, run.arrival, side="right") - 1, BINS - 1)
         mean = np.bincount(which, run.ttft, BINS) / np.maximum(np.bincount(which, minlength=BINS), 1)
         data.append(line((edges[:-1] + edges[1:]) / 2, mean, colour, day, 2, width=2))

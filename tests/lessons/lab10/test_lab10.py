@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course.lessons import lab10
-from course.lessons.lab10 import by_hand, chats, decision, facts, live_words, lookup, one_prompt, sketch, tasks
+from course.exercises.compare import same
+from course.lessons import lab10, load
+from course.lessons.lab10 import by_hand, chats, decision, evening, facts, live_words, lookup, one_prompt, sketch, tasks
 from course.lessons.lab10.chats import AGENTS, PEOPLE
 from tests.helpers.places import REAL
 
@@ -135,3 +136,30 @@ def test_the_sketch_is_the_explorers_curve():
 def test_all_its_explorers_are_there():
     assert lab10.one_system_prompt().compute().gain > 3
     assert len(lab10.four_prompts().data) > 4 and len(lab10.ticket_graphs().data) == 4
+
+
+def test_what_the_texts_say_is_what_their_graphs_and_sliders_show():
+    known = facts.facts()
+    curve = next(one for one in lab10.ticket_graphs().data if one.name == "since Tuesday")
+    assert 100 * known["ticket_since"] == pytest.approx(curve.y[-1])
+    gain = 1 / (1 - round(known["hit_rate"], 3) * round(known["share"], 3))  # by hand, from what is printed
+    assert f"{gain:.1f}" == f"{known['amdahl']:.1f}"
+    assert known["enough_blocks"] == 46_000
+    assert chats.returned(44_000).hit_rate < chats.most() - 0.003 < chats.returned(46_000).hit_rate
+    assert known["decide_full"] == 40 * 9 + 1 and decision.hit_rate(decision.served(known["decide_full"])) < 0.05
+
+
+def test_a_look_up_after_a_preemption_counts_from_its_own_step_on():
+    since = evening.evening(evening.SINCE)
+    log = since.run.log
+    starts = log.start_of(np.sort(np.asarray(log.stays)[:, 1]))
+    assert since.preemptions > 0
+    for moment in starts[[20, 100, -1]]:
+        _, known, found = np.asarray(log.lookups)[starts <= moment].T
+        assert since.rate_by(moment) == pytest.approx(found.sum() / known.sum())
+
+
+@pytest.mark.parametrize("answer, right", [(1.92, True), (1.9, True), (2, False), (1.8, False)])
+def test_a_gain_may_be_given_with_the_digits_of_the_lab(answer, right):
+    exercise = next(one for one in load("10").exercises if one.id == "gain")
+    assert same(answer, exercise.solution, exercise.rtol, exercise.shown) == right
