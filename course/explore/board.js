@@ -78,7 +78,7 @@ async function render({ model, el }) {
     if (one.waits) draft.tokens.has(row) ? draft.tokens.delete(row) : give(row);
     else if (lane(row) >= 0 && by("preempt")) draft.preempt.has(row) ? draft.preempt.delete(row) : draft.preempt.add(row);
     else return;
-    if (board.broken) {
+    if (said.classList.contains("course-broken")) {
       // It was of another plan.
       board = { ...board, broken: null };
       said.textContent = "Changed: take the step.";
@@ -99,6 +99,12 @@ async function render({ model, el }) {
   function step() {
     if (board.own) return walk(1);
     if (board.over || shown) return;
+    const [empty] = [...heads.querySelectorAll("input")].filter((box) => !box.value || box.validity.stepMismatch || box.validity.rangeUnderflow);
+    if (empty) {
+      said.textContent = `Request ${Number(empty.dataset.of) + 1} needs a whole number of tokens from ${empty.min} to ${empty.max}.`;
+      said.classList.add("course-broken");
+      return empty.select();
+    }
     const tokens = [...draft.tokens].filter(([row, count]) => count !== 0 && !draft.preempt.has(row));
     send({ play: { tokens, preempt: [...draft.preempt] } });
   }
@@ -368,6 +374,7 @@ async function render({ model, el }) {
     const hand = `Keys: a number lays a request down, N takes the step, U takes it back.${by("tokens") ? " The number again goes to its tokens, Escape leaves them." : ""}`;
     root.setAttribute("aria-label", title + (board.own ? "N shows one step more, U one less." : hand));
     said.textContent = board.said;
+    spoken.textContent = ""; // it was of the plan before
     said.classList.toggle("course-broken", Boolean(board.broken) || Boolean(board.own && other().refused));
     paint();
     paintTable();

@@ -183,7 +183,9 @@ class Match:
     def _happened(self, frame: Frame) -> str:
         """One step in words."""
         game, board = self.game, self.board
-        words = [f"Step {len(board.frames)}, until {game.time(frame.end)}."]
+        count = len(board.frames)
+        until = "" if game.unit == "steps" and frame.end == count else f", until {game.time(frame.end)}"
+        words = [f"Step {count}{until}."]
         answered = [row for row, at in board.answered.items() if at == frame.end]
         came = [row for row, ask in enumerate(game.asks) if frame.start < ask.arrival <= frame.end]
         for rows, one, many in ((answered, "is answered", "are answered"), (came, "has come", "have come")):

@@ -119,7 +119,9 @@ def test_a_screen_reader_hears_every_control_and_what_happened(lab: LabPage) -> 
             joins = f"Request {digit} joins in this step, {free} slot{'s' * (free != 1)} left."
             assert heard(lab.page, game.title).live[1] == joins
         press(lab, board, "n")
-        assert heard(lab.page, game.title).live[0].startswith("Step 1, until ")
+        after = heard(lab.page, game.title).live
+        assert after[0].startswith("Step 1, until " if game.unit == "ms" else "Step 1. "), number
+        assert not any("joins in this step" in text for text in after), "said of the plan before"
         said = heard(lab.page, game.title)
         assert said.unnamed == [], number
         if "tokens" in game.hand:
@@ -127,3 +129,27 @@ def test_a_screen_reader_hears_every_control_and_what_happened(lab: LabPage) -> 
         if "preempt" in game.hand:
             assert any(name.startswith("Send request 1 away") for name in said.named("button"))
         assert said.named("image") and "slot 1: request 1 for 1 step" in said.named("image")[0]
+
+
+def test_tokens_that_are_no_whole_number_are_refused_and_what_was_laid_down_stays(lab: LabPage) -> None:
+    board = lab.cell(list(GAMES).index("07")).locator(".course-board")
+    board.wait_for()
+    show(board)
+    begin_again(board)
+    board.focus()
+    press(lab, board, "1")
+    box, said = board.locator('input[data-of="0"]'), board.locator("[role=status]")
+    for typed in ("2.5", "0", "-5", "e", ""):
+        box.fill("8")
+        box.press("Control+a")
+        lab.page.keyboard.type(typed) if typed else box.press("Delete")
+        lab.page.keyboard.press("n")
+        expect(said).to_have_text("Request 1 needs a whole number of tokens from 1 to 8.")
+        expect(board).to_have_attribute("data-moves", "0")
+        expect(box).to_be_focused()
+        board.get_by_role("button", name="Request 1,").click()  # another plan
+        expect(said).to_have_text("Changed: take the step.")
+        board.get_by_role("button", name="Request 1,").click()
+    box.fill("8")
+    press(lab, board, "n")
+    expect(board).to_have_attribute("data-moves", "1", timeout=BUSY)
