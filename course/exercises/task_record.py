@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from course.base.settings import quote
 from course.exercises.lesson import load
 from course.exercises.progress import Progress, own
 from course.exercises.standing import task_state
@@ -62,5 +63,14 @@ class TaskRecord:
 
 
 def tasks_of(number: str, explorer: str) -> dict[str, Any]:
-    """Return the arguments `tasks` and `record` of an explorer: its tasks, as the lab's questions name them."""
-    return {"tasks": load(number).by_explorer[explorer], "record": TaskRecord(number, explorer=explorer)}
+    """Return the arguments `tasks` and `record` of an explorer: its tasks, as the lab's questions name them.
+
+    Raises ValueError for an explorer without tasks.
+    """
+    groups = load(number).by_explorer
+    if explorer not in groups:
+        raise ValueError(
+            f"lab {number} has no tasks for an explorer {quote(explorer)}; `tasks` of its asks.yaml names"
+            f" {', '.join(groups) or 'none'}"
+        )
+    return {"tasks": groups[explorer], "record": TaskRecord(number, explorer=explorer)}

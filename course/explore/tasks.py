@@ -59,7 +59,21 @@ class Task:
 
     def said(self, settings: Settings, result: Any) -> str:
         """Return the answer with the numbers of this result."""
-        return amounts.singular(self.answer.format(**self.facts(settings, result)))
+        return self.filled(self.answer, settings, result)
+
+    def filled(self, text: str, settings: Settings, result: Any) -> str:
+        """Return a text with the facts of this result in its braces.
+
+        Raises ValueError for a brace that `facts` does not give.
+        """
+        facts = self.facts(settings, result)
+        try:
+            return amounts.singular(text.format(**facts))
+        except KeyError as error:
+            raise ValueError(
+                f"task {quote(self.id)}: its facts have no {quote(error.args[0])}, which {quote(text)} names; there are"
+                f" {', '.join(facts) or 'none'}"
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +257,7 @@ class Way:
         if task.reached(settings, result):
             self._solve(DONE, settings, result)
             return True
-        self._miss(amounts.singular(task.miss.format(**task.facts(settings, result))) or "Not here yet.")
+        self._miss(task.filled(task.miss, settings, result) or "Not here yet.")
         return False
 
     def typed(self, text: str, settings: Settings, result: Any) -> None:

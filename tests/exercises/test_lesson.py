@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from course.exercises.lesson import Lesson, as_stored, rounded, stored
+from course.exercises.task_record import tasks_of
 from course.lessons import available, find, load
 from course.lessons.lab04 import refill
 from course.notebooks import facts
@@ -91,3 +92,8 @@ def test_a_build_stores_facts_and_a_check_names_those_that_moved(
 
     monkeypatch.setattr(Lesson, "computed", breaks)
     assert facts.refresh(tmp_path, ["04"], write=True) == ["lab04/facts.py: ZeroDivisionError: division by zero"]
+
+
+def test_an_explorer_without_tasks_is_named() -> None:
+    with pytest.raises(ValueError, match=r"lab 04 has no tasks for an explorer 'one_trac'; .* names one_trace, "):
+        tasks_of("04", "one_trac")

@@ -88,6 +88,14 @@ def test_a_miss_says_what_is_here_and_the_answer_has_the_numbers_of_the_result()
     assert here.said == "The load is 100%."
 
 
+def test_a_brace_that_no_fact_fills_is_named():
+    with pytest.raises(ValueError, match=r"task 'full': its facts have no 'lod', .* there are load"):
+        replace(FIND, answer="{lod}").said(*at())
+    here = way(replace(FIND, miss="{lod}"))
+    with pytest.raises(ValueError, match="no 'lod'"):
+        here.rested(*at(rate=10))
+
+
 def test_a_miss_without_a_sentence():
     here = way(replace(FIND, miss=""))
     here.rested(*at())

@@ -274,6 +274,7 @@ def wrong_functions(name: str) -> list:
     """The changes to a solution that inputs of their own tell from it."""
     exercise = FUNCTIONS[name]
     draw = random.Random(name)
+    assert tuple(name.split("-")[:2]) in DRAWS, f"{name}: add random inputs to DRAWS in tests/helpers/inputs.py"
     inputs = [DRAWS[tuple(name.split("-")[:2])](draw) for _ in range(INPUTS)]
     found = []
     for change, function in list(mutants(exercise.solution))[::EACH]:
@@ -294,7 +295,7 @@ def test_a_function_with_one_change_is_not_right(name, monkeypatch):
     tried = wrong_functions(name)
     assert len(tried) >= size(5, 15)
     taken = [change for change, function in tried if judge(FUNCTIONS[name], function).status == RIGHT]
-    assert not taken
+    assert not taken, f"{name}: judged right with a change; `probes` need inputs that tell it"
 
 
 @pytest.mark.parametrize("exercise", of(VALUES))

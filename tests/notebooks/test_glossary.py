@@ -113,7 +113,8 @@ def test_the_labs_link_to_entries_that_are_there(root: Path, number: str):
         for target in targets(path, read(path)):
             texts = "\n".join(cell.source for cell in target.notebook.cells if cell.cell_type == "markdown")
             found = [anchor for _, anchor in LINK.findall(texts)]
-            assert found and len(found) == len(set(found)) and set(found) <= set(terms.values())
+            assert found, f"{path.name}: no text cell names one of the lab's `terms`, or another one of the glossary"
+            assert len(found) == len(set(found)) and set(found) <= set(terms.values())
 
 
 @pytest.mark.parametrize("number", available())

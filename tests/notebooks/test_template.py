@@ -186,3 +186,10 @@ def test_ties_to_what_is_not_there(part, value, says):
     object.__setattr__(broken, "tasks", (A(),))
     (fault,) = ties(broken, {"03": broken})
     assert says in fault
+
+
+def test_a_lab_of_no_order_is_named_and_not_its_retest():
+    unlisted = replace(GOOD, number="90")
+    object.__setattr__(unlisted, "tasks", (A(),))
+    (fault,) = ties(unlisted, {"90": unlisted})
+    assert fault == "lab 90 stands neither in CORE nor in ELECTIVES: add it in course/desk/catalogue.py"
