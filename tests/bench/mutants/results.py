@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(LOAD, "if flying > (1 + SLACK) * most and", "if flying < (1 + SLACK) * most and", COMPARISON),
     Mutant(REMARKS, 'total = failed + totals.get("requests", 0)', 'total = totals.get("requests", 0)', TERM),
-    Mutant(REMARKS, "abs(value * seconds - amount) > max(SLACK", "abs(value * seconds - amount) > 10 * SLACK", CONSTANT),
+    Mutant(REMARKS, "- amount) > max(SLACK * max", "- amount) > max(10 * SLACK * max", CONSTANT),
     Mutant(PIECES, "not 1 / FAR <= tpot / gap <= FAR", "not 0 <= tpot / gap <= FAR", COMPARISON),
     Mutant(PIECES, "gap = decode / gaps if", "gap = decode / (gaps + 1) if", BOUNDARY),
     Mutant(
