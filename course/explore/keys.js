@@ -33,11 +33,13 @@ const SHORT = 300; // ms: by then it has moved
 function snapped(field, typed) {
   const box = field.closest(".widget-slider");
   const number = (text) => Number(text.replaceAll(",", ""));
-  const [handle, shown, wanted] = [box.querySelector("[role=slider]"), field.textContent.trim(), number(typed)];
+  const [shown, wanted] = [field.textContent.trim(), number(typed)];
+  // Not `aria-valuemin` and `aria-valuemax`: those are rounded to one decimal.
+  const { min, max } = box.querySelector(".noUi-target").noUiSlider.options.range;
   if (wanted === number(shown)) return "";
   if (!typed.trim() || Number.isNaN(wanted)) return `That is no number: ${shown} stays.`;
-  if (wanted < Number(handle.getAttribute("aria-valuemin"))) return `The least is ${shown}.`;
-  if (wanted > Number(handle.getAttribute("aria-valuemax"))) return `The most is ${shown}.`;
+  if (wanted < min) return `The least is ${shown}.`;
+  if (wanted > max) return `The most is ${shown}.`;
   return `${typed.trim()} is between two stops: it is ${shown}.`;
 }
 

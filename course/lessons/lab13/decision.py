@@ -31,7 +31,8 @@ def page() -> str:
     name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
     lines += [f'{name}{{position="{place}"}} {count}' for place, count in enumerate(at)]
     steps = ", ".join(f"{k}: {step_ms(k):.1f}" for k in NUMBERS)
-    return "\n".join([*lines, f"# a step [ms, {pays.STEP.badge}, the head modelled] by drafts: {steps}"])
+    lines += [f"# a step by drafts [ms]: {steps}", f"# {pays.STEP.badge}, the head modelled"]
+    return "\n".join(lines)
 
 
 def acceptance() -> float:
