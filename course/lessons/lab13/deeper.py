@@ -1,0 +1,109 @@
+"""Lab 13, deeper: the acceptance at which drafts tie, suffixes of many answers, and a verification by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import brentq
+
+from course.lessons.lab13 import pays, spoken
+
+K = 4
+TIED = (1, 64, 128, 256)  # batches
+SEEN = Path(__file__).parent / "seen.json"  # of tools.lm.seen
+
+After = Callable[[Sequence[int]], list[int]]
+Step = Callable[[list[int], list[int], After], list[int]]
+"""(known tokens, drafts, what the model says after each token) to the tokens that leave the step."""
+
+
+@cache
+def tie(drafter: str, batch: int, k: int = K) -> float:
+    """The acceptance at which k drafts neither gain nor lose; NaN if they lose although all are accepted."""
+
+    def gain(accept: float) -> float:
+        return pays.pays(drafter, k, accept, batch).speed_up - 1
+
+    return float(brentq(gain, 0, 1, xtol=1e-6)) if gain(1) > 0 else float("nan")
+
+
+def suffixes_seen() -> dict[int, float]:
+    """The acceptance of suffix drafts by answers seen, measured by `python -m tools.lm.seen`."""
+    return {int(seen): share for seen, share in json.loads(SEEN.read_text(encoding="utf-8")).items()}
+
+
+# A verification by hand
+
+
+@dataclass(frozen=True)
+class Verified:
+    """wrong: of the first token that is not the model's own, a sentence. steps, passes: of the model."""
+
+    wrong: str | None
+    steps: int
+    passes: int
+    tokens: int
+
+
+def by_hand(step: Step, kind: str = "a story") -> Verified:
+    """One answer, whose steps the function verifies, with K drafts of the draft model in each.
+
+    Raises ValueError for what is no list of tokens, an empty one, and one longer than a step can give.
+    """
+    model, small = spoken.models()
+    prompt, answer = spoken.answers()[spoken.PROMPTS[kind]]
+    known, steps, passes = list(prompt), 0, 0
+
+    def after(tokens: Sequence[int]) -> list[int]:
+        nonlocal passes
+        passes += 1
+        return _said(model, tokens)
+
+    while len(known) < len(prompt) + len(answer):
+        drafts: list[int] = []
+        while len(drafts) < K:
+            drafts.append(_said(small, [*known, *drafts])[-1])
+        leaving = _tokens(step(list(known), list(drafts), after))
+        steps += 1
+        for token in leaving:
+            place = len(known) - len(prompt)
+            if token != answer[place]:
+                say = model.tokenizer.decode
+                wrong = f"Token {place + 1} is {say([token])!r}; the model alone says {say([answer[place]])!r}."
+                return Verified(wrong, steps, passes, place)
+            known.append(token)
+            if place + 1 == len(answer):
+                break
+    return Verified(None, steps, passes, len(answer))
+
+
+def _said(model: spoken.lm.LanguageModel, tokens: Sequence[int]) -> list[int]:
+    """The model's choice after each of these tokens, of one pass."""
+    memory = model.paged_kv(-(-len(tokens) // 16))
+    rows = model.forward(np.array(tokens), [len(tokens)], [0], [range(memory.num_blocks)], memory, every=True)
+    return [int(token) for token in rows.argmax(axis=1)]
+
+
+def _tokens(given: object) -> list[int]:
+    if not isinstance(given, list) or not all(isinstance(token, Integral) for token in given):
+        raise ValueError("Return a list of tokens: those that leave the step.")
+    if not given:
+        raise ValueError("Your step gives no token: where no draft is right, the model's own token leaves.")
+    if len(given) > K + 1:
+        raise ValueError(f"Your step gives {len(given)} tokens; {K} drafts and the model's own are {K + 1}.")
+    return [int(token) for token in given]
+
+
+def verified(known: list[int], drafts: list[int], after: After) -> list[int]:
+    """The package's own: accepted drafts up to the first wrong one, and the model's token in its place."""
+    said = after(known + drafts)[len(known) - 1 :]
+    right = 0
+    while right < len(drafts) and drafts[right] == said[right]:
+        right += 1
+    return [*drafts[:right], said[right]]
