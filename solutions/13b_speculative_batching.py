@@ -39,7 +39,7 @@ lab13.answers_seen()
 #
 # `known` are the tokens so far, `drafts` the drafted ones. `after(tokens)` runs one pass of the model and returns a list: its own choice after
 # each of `tokens`. Return the tokens that leave this step: the drafts up to the first wrong one, and the model's own token in its place or
-# behind them. One pass is enough.
+# behind them. One pass is enough. The drafts come from suffixes of few answers, so most are wrong.
 
 
 # %%

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from course.lessons.lab13 import pays, spoken
 
 K = 4
+OTHERS = 30  # answers whose suffixes draft: most of these drafts are wrong
 TIED = (1, 64, 128, 256)  # batches
 SEEN = Path(__file__).parent / "seen.json"  # of tools.lm.seen
 
@@ -52,42 +53,33 @@ class Verified:
 
 
 def by_hand(step: Step, kind: str = "a story") -> Verified:
-    """One answer, whose steps the function verifies, with K drafts of the draft model in each.
+    """One answer, whose steps the function verifies, with up to K drafts in each from the suffixes of OTHERS answers.
 
     Raises ValueError for what is no list of tokens, an empty one, and one longer than a step can give.
     """
-    model, small = spoken.models()
-    prompt, answer = spoken.answers()[spoken.PROMPTS[kind]]
-    known, steps, passes = list(prompt), 0, 0
+    model, place = spoken.models()[0], spoken.PROMPTS[kind]
+    prompt, answer = spoken.answers()[place]
+    table, known, steps, passes = spoken.of_others(place, OTHERS), list(prompt), 0, 0
+    table.read(known, len(known))
 
     def after(tokens: Sequence[int]) -> list[int]:
         nonlocal passes
         passes += 1
-        return _said(model, tokens)
+        memory = model.paged_kv(-(-len(tokens) // 16))
+        rows = model.forward(np.array(tokens), [len(tokens)], [0], [range(memory.num_blocks)], memory, every=True)
+        return [int(token) for token in rows.argmax(axis=1)]
 
     while len(known) < len(prompt) + len(answer):
-        drafts: list[int] = []
-        while len(drafts) < K:
-            drafts.append(_said(small, [*known, *drafts])[-1])
-        leaving = _tokens(step(list(known), list(drafts), after))
+        leaving = _tokens(step(list(known), table.drafts(known, K), after))
         steps += 1
-        for token in leaving:
-            place = len(known) - len(prompt)
-            if token != answer[place]:
-                say = model.tokenizer.decode
-                wrong = f"Token {place + 1} is {say([token])!r}; the model alone says {say([answer[place]])!r}."
-                return Verified(wrong, steps, passes, place)
+        for token, own in zip(leaving, answer[len(known) - len(prompt) :], strict=False):
+            if token != own:
+                said, says = (repr(model.tokenizer.decode([one])) for one in (token, own))
+                done = len(known) - len(prompt)
+                return Verified(f"Token {done + 1} is {said}; the model alone says {says}.", steps, passes, done)
             known.append(token)
-            if place + 1 == len(answer):
-                break
+            table.read(known, 1)
     return Verified(None, steps, passes, len(answer))
-
-
-def _said(model: spoken.lm.LanguageModel, tokens: Sequence[int]) -> list[int]:
-    """The model's choice after each of these tokens, of one pass."""
-    memory = model.paged_kv(-(-len(tokens) // 16))
-    rows = model.forward(np.array(tokens), [len(tokens)], [0], [range(memory.num_blocks)], memory, every=True)
-    return [int(token) for token in rows.argmax(axis=1)]
 
 
 def _tokens(given: object) -> list[int]:

@@ -118,4 +118,4 @@ def your_verification(step: deeper.Step) -> Table | Card:
         ("passes of the model", f"{own.passes}", f"{ours.passes}"),
         ("tokens a step", f"{own.tokens / own.steps:.2f}", f"{ours.tokens / ours.steps:.2f}"),
     ]
-    return table(rows, "a story [measured: both models compute here]")
+    return table(rows, "a story [measured: the model computes here]")

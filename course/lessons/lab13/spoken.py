@@ -129,11 +129,16 @@ class Suffixes:
 
 def by_suffix(place: int, k: int, seen: int) -> Spoken:
     """The same with drafts from suffixes: no model drafts, and the known answer says what is accepted."""
+    return with_suffixes(place, k, of_others(place, seen))
+
+
+def of_others(place: int, seen: int) -> Suffixes:
+    """The suffixes of so many other prompts with their answers."""
     table_ = Suffixes()
     for other in _others(place, seen):
         whole = [*answers()[other][0], *answers()[other][1]]
         table_.read(whole, len(whole))
-    return with_suffixes(place, k, table_)
+    return table_
 
 
 def with_suffixes(place: int, k: int, table_: Suffixes) -> Spoken:
