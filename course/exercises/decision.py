@@ -9,7 +9,6 @@ from typing import Any
 from course.exercises import nodes
 from course.exercises.compare import as_number
 
-
 _COMMA = re.compile(r"[-+]?(?:0,|\d+,(?!\d{3}$))\d+")
 
 

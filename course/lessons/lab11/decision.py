@@ -26,7 +26,7 @@ MULTIPLE = 8
 
 
 def one_size(answer: Any) -> dict[str, Any] | str:
-    """The flag and, of the right one, the size that is new in the list of all; of one size alone, what it does, in words.
+    """The flag and, of the right one, the size that is new in the list of all; one size alone, in words.
 
     Raises ValueError for a list without the sizes that there are, or with none or several new ones, and as `one_flag`.
     """
