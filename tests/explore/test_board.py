@@ -278,7 +278,14 @@ def test_who_sends_the_only_one_away_reads_that_nobody_would_run():
     match = Match(BLOCKS)
     match._asked(None, {"play": {"tokens": [[0, 8]]}}, [])
     match._asked(None, {"play": {"tokens": [], "preempt": [0]}}, [])
-    assert match.said == "That step cannot be: nobody would run in it."
+    said = "That step cannot be: nobody would run in it: lay a request into a slot first"
+    assert match.said == f"{said}, or keep one."
+    match = Match(SLOTS)
+    for last in ("Step 1.", "Steps 2 to 3: nobody ran.", "Step 4."):
+        match._asked(None, {"play": {"tokens": []}}, [])
+        assert match.said.startswith(f"{last} Request "), "as it is counted below the lanes"
+    match._asked(None, {"play": {"tokens": []}}, [])
+    assert match.said == f"{said}."
 
 
 def test_a_game_is_kept_and_junk_gives_a_fresh_board():

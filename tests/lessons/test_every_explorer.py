@@ -172,7 +172,7 @@ def test_a_task_that_compares_with_the_start_says_what_else_was_moved(name: str,
 
 
 def named(shown: Explorer) -> list[Choice]:
-    """Choices among names: that a number makes another of no effect is for a learner to find."""
+    """Choices among names: that a number leaves another control without effect is for a learner to find."""
     return [one for one in shown.controls if isinstance(one, Choice) and isinstance(one.default, str)]
 
 
@@ -189,12 +189,13 @@ def test_a_control_is_greyed_out_where_it_does_nothing_and_nowhere_else(name: st
         return shown.rows(result), shown.drawn(result).to_json()
 
     for choice in named(shown):
-        for option in choice.stops:
-            at = shown.defaults | {choice.name: option}
-            for control in (one for one in shown.controls if one is not choice):
-                stops = [control.stops[place] for place in (0, len(control.stops) // 2, -1)]
-                acts = any(seen(at | {control.name: stop}) != seen(at) for stop in stops)
-                assert acts != shown.does_nothing(control.name, at), (control.name, at)
+        for control in (one for one in shown.controls if one is not choice):
+            stops = [control.stops[place] for place in (0, len(control.stops) // 2, -1)]
+            under = [shown.defaults | {choice.name: option} for option in choice.stops]
+            acts = [any(seen(at | {control.name: stop}) != seen(at) for stop in stops) for at in under]
+            for at, does in zip(under, acts, strict=True):
+                assert not (does and shown.does_nothing(control.name, at)), (control.name, at)
+                assert does or not any(acts) or shown.does_nothing(control.name, at), (control.name, at)
 
 
 def test_a_greyed_control_can_be_moved_again_where_it_does_something() -> None:
