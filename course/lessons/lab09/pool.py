@@ -125,7 +125,12 @@ def placed(
     if how == PAGED:
         cache = KVCache(TOKENS // block_size, block_size, VERSION)
     else:
-        whole = {"reserve": RESERVES[how], "max_model_len": LONGEST, "compaction": compaction, "fit": fit}
+        whole: dict[str, Any] = {
+            "reserve": RESERVES[how],
+            "max_model_len": LONGEST,
+            "compaction": compaction,
+            "fit": fit,
+        }
         cache = KVCache(TOKENS, 1, VERSION, **whole)
     policy = policies.Continuous(SLOTS, BUDGET, engine_version=VERSION)
     return Served(serve(requests(seed), policy, STEP, cache), cache)
