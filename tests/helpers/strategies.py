@@ -333,6 +333,21 @@ def many_in_chunks(draw):
 
 
 @st.composite
+def cut_short(draw):
+    """Answers grow beside the last one's prompt in small chunks: it is preempted, then gives up without a token."""
+    older, prompt = draw(st.integers(1, 4)), draw(st.integers(20, 40))
+    n, size, slots = older + 1, draw(st.sampled_from([1, 2])), draw(st.sampled_from([8, 64]))
+    blocks = -(-(2 * older + prompt) // size) + older + draw(st.integers(0, 2))
+    policy = policies.Continuous(
+        slots, slots + draw(st.integers(0, 20)), True, draw(st.integers(1, 3)), draw(st.booleans()), draw(VERSIONS)
+    )
+    lengths = (2,) * older + (prompt,), (draw(st.integers(10, 20)),) * older + (2,)
+    patience = (None,) * older + (GRID * draw(st.integers(2, 25)),)  # steps
+    start, cache = (0.0,) * n, KVCache(blocks, size)
+    return Case(start, *lengths, (None,) * n, start, policy, OUR_MODELS[0], cache, patience=patience)
+
+
+@st.composite
 def shortest_first(draw):
     """A queue long enough to be sorted, often with few slots or blocks; guesses, some missing and some the same."""
     case = draw(st.one_of(continuous(), storms(), many_in_chunks()))
