@@ -20,7 +20,7 @@ from tests.helpers.own_policies import Decided
 from tests.helpers.sizes import examples as examples  # beside what its cases are made of
 
 GRID = 0.125
-RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction")
+RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction", "fit")
 
 
 def fresh(policy):
@@ -392,7 +392,7 @@ def rivals(draw):
     cache = KVCache(
         blocks + draw(st.integers(0, 2 * blocks)), cache.block_size, max_model_len=longest + draw(st.integers(0, 4)),
         reserve=draw(st.sampled_from(["longest", "power of two", "length"])),
-        compaction=draw(st.sampled_from([None, None, seconds])),
+        compaction=draw(st.sampled_from([None, None, seconds])), fit=draw(st.sampled_from(["best", "best", "first"])),
     )  # fmt: skip
     return replace(case, cache=cache, guess=draw(st.sampled_from([guess, guess, None])))
 
