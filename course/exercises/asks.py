@@ -305,6 +305,7 @@ class _Reader:
                 if parts["only"].text() not in start:
                     raise parts["only"].error(f"{parts['only'].text()!r} is not in start: {', '.join(start)}")
                 held.insert(0, _only(start, parts["only"].text()))
+                made["stay"] = {name: value for name, value in start.items() if name != parts["only"].text()}
             if not held:
                 raise node.error("say when the task is done: reached, only, or both")
             made["reached"] = _all(held)

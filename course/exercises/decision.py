@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from course.exercises import nodes
 from course.exercises.compare import as_number, brief
+
+_COMMA = re.compile(r"[-+]?(?:0,|\d+,(?!\d{3}$))\d+")
 
 
 def flag_typed(flag: object) -> str:
@@ -15,8 +18,13 @@ def flag_typed(flag: object) -> str:
 
 
 def value_typed(value: Any) -> Any:
-    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no number stays what it is."""
+    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no number stays what it is.
+
+    Raises ValueError for a number with a decimal comma.
+    """
     if isinstance(value, str):
+        if _COMMA.fullmatch(value.strip()):
+            raise ValueError(f"{value.strip()} has a decimal comma: write {value.strip().replace(',', '.')}")
         typed = nodes.as_number(value.strip())
         value = value if typed is None else typed
     number = as_number(value)

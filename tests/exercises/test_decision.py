@@ -17,6 +17,19 @@ def test_spellings_of_a_number(typed, value):
     assert value_typed(typed) == value
 
 
+@pytest.mark.parametrize(
+    ("typed", "point"),
+    [("0,5", "0.5"), (" 12,50 ", "12.50"), ("-1,5", "-1.5"), ("0,9000", "0.9000"), ("0,500", "0.500")],
+)
+def test_a_decimal_comma_is_told_and_never_dropped(typed, point):
+    with pytest.raises(ValueError, match=f"has a decimal comma: write {point}$"):
+        value_typed(typed)
+
+
+def test_a_list_of_numbers_is_no_number():
+    assert value_typed("1,2,4,8") == "1,2,4,8"
+
+
 def test_the_value_counts_where_the_flag_is_right():
     choice = one_flag("--max-num-seqs")
     assert choice({"max_num_seqs": "14", "--other": None}) == {"flag": "--max-num-seqs", "value": 14}
