@@ -208,7 +208,8 @@ class _Reader:
 
         Not so `plain`: it names the way with the numbers of the exercise, and who is asked the twin has seen that.
         """
-        known = ("title", "probes", "evaluate", "flag", "rtol", "shown", "hint", "plain", "slips", "worked", "mistakes")
+        known = ("title", "probes", "evaluate", "flag", "offered", "rtol", "shown", "hint", "plain", "slips", "worked",
+                 "mistakes")  # fmt: skip
         parts = node.fields(*known, "twin", needs=("solution",)) if of is None else node.fields(
             *known, needs=("ask", "solution"))  # fmt: skip
         made: dict[str, Any] = {"id": id, "solution": self.answer(parts["solution"])}
@@ -221,7 +222,8 @@ class _Reader:
         if "evaluate" in parts:
             made["evaluate"] = self.name(parts["evaluate"])
         if "flag" in parts:
-            made["evaluate"] = one_flag(parts["flag"].text())
+            offered = self.answer(parts["offered"]) if "offered" in parts else ()
+            made["evaluate"] = one_flag(parts["flag"].text(), offered)
         for name in ("rtol", "shown"):
             if name in parts:
                 made[name] = parts[name].number()

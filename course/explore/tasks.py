@@ -283,7 +283,9 @@ class Way:
                 f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."
             )
         elif task.where is not None and not task.where(settings, result):
-            self.said = "The controls are not at the setting that the task asks for: move them there first."
+            self.said = (
+                "The task asks for another setting: move the controls there first. Reset goes back to the start."
+            )
         elif not math.isfinite(right := task.value(settings, result)):
             self.said = "There is no such number at this setting: move the controls."
         elif _near(number, right, task.rtol):

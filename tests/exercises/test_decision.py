@@ -37,6 +37,15 @@ def test_the_value_counts_where_the_flag_is_right():
     assert choice({"--other": False}) == {"flag": "--no-other", "value": 0}, "turned off, it is another flag"
 
 
+def test_a_value_that_is_not_offered_is_not_called_wrong():
+    choice = one_flag("--max-num-seqs", (32, 1_024))
+    assert choice({"max_num_seqs": "1,024"}) == {"flag": "--max-num-seqs", "value": 1_024}
+    assert choice({"--other": 80}) == {"flag": "--other", "value": 0}
+    for typed, said in ((80, "80"), ("many", "'many'")):
+        with pytest.raises(ValueError, match=f"^{said} is none of the values to choose from: 32, 1,024$"):
+            choice({"--max-num-seqs": typed})
+
+
 def test_what_is_no_decision():
     choice = one_flag("--max-num-seqs")
     with pytest.raises(NotImplementedError):
