@@ -19,6 +19,7 @@
 #define ATOMIC_ADD(pointer, value) shim::add(pointer, value)
 #define FENCE()
 #define FENCE_SYSTEM()
+#define BOUNDS(threads, blocks)
 #define DEVICE static inline
 
 #else
@@ -40,6 +41,8 @@ DEVICE int ANY_LANE(int condition) {
     for (int mask = 1; mask < LANES; mask *= 2) condition |= SHUFFLE_XOR(condition, mask);
     return condition;
 }
+// HIP's second bound is another: wavefronts of a SIMD unit. Given blocks, it would make registers spill.
+#define BOUNDS(threads, blocks) __launch_bounds__(threads)
 // The lanes of a wavefront run in step; the fence keeps the compiler from moving memory accesses across.
 #define SYNC_LANES() __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront"), __builtin_amdgcn_wave_barrier()
 
@@ -50,6 +53,7 @@ DEVICE int ANY_LANE(int condition) {
 #define SHUFFLE(value, lane) __shfl_sync(0xffffffffu, value, lane, LANES)
 #define ANY_LANE(condition) __any_sync(0xffffffffu, condition)
 #define SYNC_LANES() __syncwarp()
+#define BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)  // blocks: that a multiprocessor should hold
 
 #endif
 #endif

@@ -148,7 +148,7 @@ DEVICE void attend_item(int item, int kv, const element* q, const cached* k_cach
 #define OF_A_CLUSTER
 #endif
 #if !MIXED
-extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void OF_A_CLUSTER BOUNDS(THREADS, RESIDENT)
 decode_attention(const element* q, const cached* k_cache, const cached* v_cache, const float* scales,
                  const int* table, const int* lengths, const int* items, const int* spans, element* out, float* sums,
                  float2* weights, unsigned* counters, int max_blocks, float scale) {

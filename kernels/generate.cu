@@ -112,7 +112,7 @@ DEVICE float turned(const float* head, const float2* turns, int pos, int lane) {
     return head[lane] * turn.x + head[lane ^ (WIDTH / 2)] * (lane < WIDTH / 2 ? -turn.y : turn.y);
 }
 
-extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, 1)
+extern "C" __global__ void OF_A_CLUSTER BOUNDS(THREADS, 1)
 generate(const element* embedding, const element* qkv_rows, const element* o_rows, const element* gate_up_rows,
          const element* down_rows, const element* head_rows, const float2* turns, element* cache, int* tokens,
          int* lengths, float* tops, int most, int last, float epsilon) {

@@ -5,7 +5,7 @@
 //
 // Launch: (heads, tiles * splits + item_count / G, rounded up) blocks of 32 * WARPS threads. A card starts blocks in
 // their order, so the tiles, which compute for longest, come first, and the items fill what they leave free.
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void BOUNDS(THREADS, RESIDENT)
 mixed_attention(const element* q, const element* k_cache, const element* v_cache, const int* table, const int* chunks,
                 const int* tiles, element* out, float* sums, float2* weights, unsigned* counters, int max_blocks,
                 int tile_count, int splits, const element* one_q, const int* one_table, const int* one_lengths,

@@ -304,7 +304,7 @@ DEVICE void attend_tile(int tile, int head, int split, int splits, const element
 }
 
 #if !MIXED
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void BOUNDS(THREADS, RESIDENT)
 prefill_attention(const element* q, const element* k_cache, const element* v_cache, const int* table,
                   const int* chunks, const int* tiles, element* out, float* sums, float2* weights, unsigned* counters,
                   int max_blocks, float scale) {

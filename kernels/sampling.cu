@@ -13,7 +13,7 @@
 // threads' largest numbers is a bound that at least k numbers reach, and hardly more: these candidates one block compares
 // all with all, in whole numbers. Otherwise the least number that is left is found by two or three rounds of buckets, and
 // what is left is added up in order.
-extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void OF_A_CLUSTER BOUNDS(THREADS, RESIDENT)
 sampling(const element* logits, const float4* settings, int* out, int* how, int columns) {
     __shared__ float tops[WARPS], lows[WARPS], of_blocks[4][CLUSTER];
     __shared__ __align__(16) float value[MOST];

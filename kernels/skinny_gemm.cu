@@ -23,7 +23,7 @@
 #define THREADS (WARPS * LANES)
 #define PITCH (16 * TILES + 1)  // floats between the sums of two rows of x
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void BOUNDS(THREADS, RESIDENT)
 skinny_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
             cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
             const float* scales, float* squares, int heads, int kv_heads) {

@@ -37,7 +37,7 @@
 #define FROM(mine, rank, stride) (*(mine))
 #endif
 
-extern "C" __global__ void OF_A_CLUSTER __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void OF_A_CLUSTER BOUNDS(THREADS, RESIDENT)
 split_gemm(const element* x, const element* w, element* y, int m_rows, int n_columns, int k_columns, float epsilon,
            cached* k_cache, cached* v_cache, const float2* turns, const int* positions, const int* slots,
            const float* scales, float* squares, int heads, int kv_heads) {

@@ -102,7 +102,7 @@ lab01.four_by_hand()
 # | prefill | prompts of a window, together | s | {{fourth_prefill:g}} | {{prefill_s:.4f}} | |
 #
 # **Means and percentiles.** The four TTFTs are {{hand_ttfts}} s, with a mean of {{hand_mean:g}} s. At {{busy}}
-# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. It is one draw: {{draws}} of 2,000
+# requests/s the chat's p50 stays; the p99 belongs to those who found no slot. {{draws}} draws of 2,000
 # requests gave {{draws_low:.0f}} to {{draws_high:.0f}} ms. Percentiles neither add up nor average.
 #
 # **Two throughputs.** The GPU's {{gpu_tokens:,.0f}} tokens/s are for all answers, and leave out waits. One reader gets $N$ / E2E, at

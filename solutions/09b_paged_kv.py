@@ -13,15 +13,15 @@ from course.lessons import lab09
 #
 # ## Pieces, as good as they get
 #
-# An engine that reserves contiguous pieces can round a guessed answer up to a **power of two**, put each piece into the smallest
-# hole that holds it (**best fit**), and push pieces together when none does (**compaction**). The guesses are the true lengths,
-# which no engine knows.
+# An engine that reserves contiguous pieces can round a guessed answer up to a **power of two**, put each piece into the first
+# hole that holds it (**first fit**) or into the smallest (**best fit**, as in the rows without a word), and push pieces together
+# when none does (**compaction**). The guesses are the true lengths, which no engine knows.
 
 # %%
 lab09.rivals()
 
 # %% [markdown]
-# Even best fit leaves {{deep_holes:.0%}} of the pool in holes that nobody in the line fits into: **external fragmentation**. Compaction makes that {{deep_packed_holes:.0%}}.
+# First fit wears out large holes: {{deep_first_wins}} of {{deep_first_all}} draws lose by it, {{deep_first_high:.1%}} of the tokens/s at most. Even best fit leaves {{deep_holes:.0%}} of the pool in holes that nobody in the line fits into: **external fragmentation**. Compaction makes that {{deep_packed_holes:.0%}}.
 # It reads and writes K and V within the card, {{deep_move_s:.1f}} s in a run of {{deep_whole_s:.0f}} s, and gains {{deep_packed_gain:.0%}}.
 #
 # It cannot touch the {{deep_inside:.0%}} that are empty **inside** pieces, the ends of answers that are still to come ({{deep_pow2_inside:.0%}} with powers of two). Blocks
@@ -85,8 +85,8 @@ lab09.idle_sessions()
 #
 # "Separate pools by type, class and page size", say the notes. Take questions and documents of which some come in bursts. In
 # **one** pool documents hold up to {{deep_class_document}} of it in five draws, and at times nothing; questions up to {{deep_class_question}}. With half of the pool for each
-# class documents would wait for blocks while those of the others lie free. A share for a class protects it, and costs what it
-# does not use.
+# class documents would have to wait at {{deep_half}} of the moments looked at, while all would fit. A share for a class protects
+# it, and costs what it does not use.
 #
 # - **By type**: an engine keeps K and V of a model in one type (`--kv-cache-dtype`), since attention is one launch for all.
 # - **By page size**: one size for all, or blocks of one could not serve the other. Models whose layers differ have groups of

@@ -183,7 +183,7 @@ lab.recap("pool")
 # Now {{decide_chats}} conversations take turns, one question each: {{decide_history}} tokens of history in a prompt of {{decide_prompt}}, an answer of {{decide_answer}}, blocks of {{decide_block}}.
 # Hits fall to 0.
 #
-# Choose `--num-gpu-blocks-override`, `--max-num-seqs` or `--data-parallel-size`, and the least value that brings them back.
+# Choose `--num-gpu-blocks-override` (blocks used; it adds no memory), `--max-num-seqs` or `--data-parallel-size`, and the least value that brings them back.
 
 # %%
 choice = {"--flag": None}

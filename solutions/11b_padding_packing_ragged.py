@@ -11,6 +11,16 @@ from course.lessons import lab11
 # beliefs about it are tested here: that a batch falls off a cliff once it spills out of the second cache (L2), and that
 # scattered pages cost time. This notebook is optional; nothing in it is asked elsewhere.
 #
+# ## Other prompts of the same spread
+#
+# Lab 11 shows one draw of 32 prompts. Here are {{draws}} of a spread of 1, which differ by their longest prompt.
+
+# %%
+lab11.other_draws()
+
+# %% [markdown]
+# The whole step of prompts follows the tokens in each draw that was recorded, attention lies above them, and decodes far below.
+#
 # ## The cliff behind the second cache
 #
 # An H200 has its L2 on the chip, in two halves. The same memory is read again and again, ten times in one CUDA

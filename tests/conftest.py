@@ -75,8 +75,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def place_of(item: pytest.Item) -> Path:
-    """The folder of a lab's tests, else the file."""
-    return item.path.parent if item.path.parent.parent == LESSONS else item.path
+    """The folder of a lab's tests, else the file, and in `test_facts.py` the lab of its tests."""
+    if item.path.parent.parent == LESSONS:
+        return item.path.parent
+    return item.path / str(item.callspec.params["number"]) if item.path.name == "test_facts.py" else item.path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -208,7 +208,8 @@ class _Reader:
 
         Not so `plain`: it names the way with the numbers of the exercise, and who is asked the twin has seen that.
         """
-        known = ("title", "probes", "evaluate", "flag", "rtol", "shown", "hint", "plain", "slips", "worked", "mistakes")
+        known = ("title", "probes", "evaluate", "flag", "offered", "rtol", "shown", "hint", "plain", "slips", "worked",
+                 "mistakes")  # fmt: skip
         parts = node.fields(*known, "twin", needs=("solution",)) if of is None else node.fields(
             *known, needs=("ask", "solution"))  # fmt: skip
         made: dict[str, Any] = {"id": id, "solution": self.answer(parts["solution"])}
@@ -221,7 +222,8 @@ class _Reader:
         if "evaluate" in parts:
             made["evaluate"] = self.name(parts["evaluate"])
         if "flag" in parts:
-            made["evaluate"] = one_flag(parts["flag"].text())
+            offered = self.answer(parts["offered"]) if "offered" in parts else ()
+            made["evaluate"] = one_flag(parts["flag"].text(), offered)
         for name in ("rtol", "shown"):
             if name in parts:
                 made[name] = parts[name].number()
@@ -303,6 +305,7 @@ class _Reader:
                 if parts["only"].text() not in start:
                     raise parts["only"].error(f"{parts['only'].text()!r} is not in start: {', '.join(start)}")
                 held.insert(0, _only(start, parts["only"].text()))
+                made["stay"] = {name: value for name, value in start.items() if name != parts["only"].text()}
             if not held:
                 raise node.error("say when the task is done: reached, only, or both")
             made["reached"] = _all(held)

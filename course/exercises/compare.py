@@ -128,6 +128,8 @@ def _no_number(got: Any) -> str:
     if callable(got):
         return "a function: call it, and give the number it returns"
     if isinstance(got, Sequence) or (isinstance(got, np.ndarray) and got.ndim):
+        if isinstance(got, tuple) and len(got) == 2 and all(type(part) is int for part in got) and got[1] >= 0:
+            return f"two numbers, {got[0]} and {got[1]}: give one, with a decimal point: {got[0]}.{got[1]}"
         return f"a sequence of {len(got)}: give one number"
     return f"{brief(got)}: give a number"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from course.exercises import nodes
-from course.exercises.compare import as_number
+from course.exercises.compare import as_number, brief
+
+_COMMA = re.compile(r"[-+]?(?:0,|\d+,(?!\d{3}$))\d+")
 
 
 def flag_typed(flag: object) -> str:
@@ -15,8 +18,13 @@ def flag_typed(flag: object) -> str:
 
 
 def value_typed(value: Any) -> Any:
-    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no number stays what it is."""
+    """A value as typed: "2,048", "2_048" and 2048.0 are 2048; anything that is no number stays what it is.
+
+    Raises ValueError for a number with a decimal comma.
+    """
     if isinstance(value, str):
+        if _COMMA.fullmatch(value.strip()):
+            raise ValueError(f"{value.strip()} has a decimal comma: write {value.strip().replace(',', '.')}")
         typed = nodes.as_number(value.strip())
         value = value if typed is None else typed
     number = as_number(value)
@@ -39,17 +47,21 @@ def the_flag(answer: Any, example: str = '{"--flag": 1}') -> tuple[str, Any]:
     return flag, value
 
 
-def one_flag(right: str) -> Callable[[Any], dict[str, Any]]:
+def one_flag(right: str, offered: Sequence[Any] = ()) -> Callable[[Any], dict[str, Any]]:
     """What of an answer {flag: value} is compared: the flag, and its value if the flag is `right`.
 
     A wrong flag has one hint, whatever its value; with False it is the flag that turns it off, `--no-...`. What is
-    returned raises as `the_flag` does.
+    returned raises as `the_flag` does, and ValueError for a value that is not `offered`, if any are: it may keep a
+    promise, and would be judged as if it did not.
     """
 
     def choice(answer: Any) -> dict[str, Any]:
         name, value = the_flag(answer)
         if value is False:
             name = f"--no-{name.removeprefix('--')}"
+        if name == right and offered and value not in offered:
+            values = ", ".join(f"{one:,}" for one in offered)
+            raise ValueError(f"{brief(value)} is none of the values to choose from: {values}")
         return {"flag": name, "value": value if name == right else 0}
 
     return choice

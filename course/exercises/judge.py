@@ -17,6 +17,7 @@ from course.exercises.spec import Exercise
 from course.exercises.time_limit import OutOfTime, TimeLimit
 
 MOST_ELEMENTS = 10_000
+UNJUDGED = "That cannot be judged"
 """That are read of a generator: far more than any result has."""
 NOT_ATTEMPTED, RIGHT, WRONG = "not attempted yet", "right", "not right yet"
 UNITS, OTHER = "units", "other"
@@ -107,6 +108,7 @@ def _judge(exercise: Exercise, answer: Any) -> Verdict:
     slip = _slip(exercise, answer, got)
     hint = slip or _describe(exercise, answer, got)
     about_its_form = exercise.probes is None and isinstance(answer, str) and not isinstance(exercise.solution, str)
+    about_its_form |= hint.startswith(UNJUDGED)
     hints = (hint, "" if slip or about_its_form else exercise.hint)
     return Verdict(WRONG, " ".join(filter(None, hints)), kind=UNITS if slip else OTHER)
 
@@ -239,7 +241,7 @@ def _describe(exercise: Exercise, answer: Any, got: Outcome) -> str:
         if isinstance(mine, RaisedError):
             typed = isinstance(answer, Mapping | str | int | float)
             if typed and isinstance(mine.error, ValueError):  # from `evaluate`, which says what it takes
-                return f"That cannot be judged: {str(mine.error).rstrip('.')}."
+                return f"{UNJUDGED}: {str(mine.error).rstrip('.')}."
             where = f"{call} stopped with " if call else "Your answer stopped with "
             return where + describe_error(mine.error, answer)
         if isinstance(mine, str) and exercise.evaluate is not None and isinstance(answer, Mapping):

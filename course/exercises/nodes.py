@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import yaml
 
-NUMBER = re.compile(r"[-+]?\d[\d_,]*(\.\d+)?(e[-+]?\d+)?")
+# Thousands are whole groups of three: in "0,5" the comma may be a decimal point, so that is no number.
+NUMBER = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d[\d_]*)(\.\d+)?(e[-+]?\d+)?")
 
 
 class AsksError(ValueError):

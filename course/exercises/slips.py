@@ -142,6 +142,8 @@ def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: S
             pairs = [[function(*copy.deepcopy(call)) for call in (first, moved)] for function in (answer, solution)]
         except Exception:
             return ""
+        if _length(pairs[0][0]) != _length(pairs[1][0]):
+            return ""  # what is missing comes first
         if _same(*pairs[0]) and not _same(*pairs[1]):
             name = name_of(answer, position)
             return f"The result does not change with {name}, and it should. Did you type a number where {name} belongs?"
@@ -151,6 +153,10 @@ def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: S
 def _same(a: Any, b: Any) -> bool:
     mine, yours = _numbers([a]), _numbers([b])
     return repr(a) == repr(b) if mine is None or yours is None else mine == yours
+
+
+def _length(result: Any) -> int:
+    return len(result) if isinstance(result, tuple | list) else 1
 
 
 def name_of(function: Callable[..., Any], position: int) -> str:

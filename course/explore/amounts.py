@@ -7,9 +7,9 @@ import re
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0}
 _SHOWN = re.compile(r"\s*(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s*([^\s,]*)")
-# Thousands are whole groups of three: in "1,5" the comma may be a decimal point, so that is no number.
+# Thousands are whole groups of three, and begin with no 0: in "1,5" and "0,500" the comma may be a decimal point.
 _TYPED = re.compile(
-    r"([+-]?(?:(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s,.].*)?", re.DOTALL
+    r"([+-]?(?:(?:[1-9]\d{0,2}(?:[,_ ]\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s,.].*)?", re.DOTALL
 )
 
 _THINGS = """answer block card chat chunk document draft gap group kernel layer page piece prompt question replica

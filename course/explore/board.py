@@ -33,6 +33,17 @@ MOST_REQUESTS = 9
 HANDS, CARDS = {"tokens", "preempt"}, {"prompt", "guess", "due", "tenant"}
 Move = dict[str, list[Any]]
 _REQUEST = re.compile(r"Request\((\d+), prompt=\d+, computed=\d+, emitted=\d+\)")
+_ON_THE_BOARD = {
+    r"and max_num_seqs is (\d+)": r"and the board has \1",
+    r"and max_num_batched_tokens is (\d+)": r"and a step has room for \1",
+    "preempt a request, or admit fewer": "send a request away, or let fewer in",
+    r"preempts (request \d+), which is not running": r"sends \1 away, which has no slot",
+    r"preempts (request \d+)": r"sends \1 away",
+    "it preempts but runs nothing": "it sends somebody away and runs nothing",
+    "neither running nor waiting": "neither in a slot nor in line",
+    "raise num_blocks, or end its answer earlier": "it can never be answered here",
+}
+"""What the engine says of its settings, in the words that stand on a board."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +259,7 @@ class Board:
             raise self._refused(error, move["tokens"]) from None
         except ValueError as error:  # the engine has broken off: the same board again
             self._replay(self.moves)
-            raise Refused(str(error), "move") from None
+            raise Refused(_in_words(str(error)), "move") from None
         self.moves.append(move)
         return frame
 
@@ -302,10 +313,10 @@ class Board:
     def _move_of(self, raw: Any) -> Move:
         """A move from outside as plain, bounded data."""
         if not isinstance(raw, dict):
-            raise Refused("a move is a dict of tokens and preempt", "move")
+            raise Refused("a move says who gets tokens and who is sent away", "move")
         tokens, preempt = raw.get("tokens", []), raw.get("preempt", [])
         if not all(isinstance(part, list) and len(part) <= len(self.requests) for part in (tokens, preempt)):
-            raise Refused("a move has lists of tokens and preempt, with each request once at most", "move")
+            raise Refused("a move names each request once at most", "move")
         if not all(isinstance(pair, list) and len(pair) == 2 and all(type(v) is int for v in pair) for pair in tokens):
             raise Refused("tokens are pairs of a request and a number of tokens", "move")
         rows = [row for row, _ in tokens]
@@ -319,13 +330,21 @@ class Board:
         return {"tokens": [list(pair) for pair in tokens], "preempt": list(preempt)}
 
     def _refused(self, error: Broken, asked: Sequence[Sequence[int]]) -> Refused:
-        """The engine's own sentence, with requests by the number on their cards."""
+        """The engine's own sentence, in the words of the board."""
         sentence = str(error).partition("): ")[2] or str(error)
         rows = [request.index for request in error.requests]
         if error.rule == "slots":  # of all that would run, those for whom there is none
             joining = [row for row, _ in asked if row not in self.lanes]
             rows = joining[max(0, self.game.max_num_seqs - len(self.lanes)) :]
-        return Refused(_REQUEST.sub(lambda match: f"request {int(match[1]) + 1}", sentence), error.rule, rows)
+        return Refused(_in_words(sentence), error.rule, rows)
+
+
+def _in_words(sentence: str) -> str:
+    """A sentence of the engine with requests by the number on their cards, and settings as the board names them."""
+    sentence = _REQUEST.sub(lambda match: f"request {int(match[1]) + 1}", sentence)
+    for engine, board in _ON_THE_BOARD.items():
+        sentence = re.sub(engine, board, sentence)
+    return sentence
 
 
 def played(game: Game, policy: Policy) -> tuple[Board, Refused | None]:

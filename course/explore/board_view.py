@@ -159,12 +159,17 @@ class Match:
             elif content.get("again") is True:
                 self.board, self.said = Board(self.game), BEGIN
         except Refused as refused:
-            why = "nobody would run in it" if refused.rule == "idle" else refused
+            why = f"nobody would run in it: {self._instead(content['play'])}" if refused.rule == "idle" else refused
             self.said = f"That step cannot be: {why}."
             broken = {"rule": refused.rule, "rows": list(refused.rows)}
         if len(self.board.moves) != moves:
             self._keep()
         self._state.board = self._described(broken)
+
+    def _instead(self, move: Any) -> str:
+        """What to do where nobody would run."""
+        away = ", or keep one" if move.get("preempt") else ""
+        return "give tokens to somebody" if "tokens" in self.game.hand else f"lay a request into a slot first{away}"
 
     def _keep(self) -> None:
         if self.board.over and (self.best is None or values(self.board) < values(self.best)):
@@ -184,8 +189,10 @@ class Match:
         """One step in words."""
         game, board = self.game, self.board
         count = len(board.frames)
-        until = "" if game.unit == "steps" and frame.end == count else f", until {game.time(frame.end)}"
-        words = [f"Step {count}{until}."]
+        words = [f"Step {count}, until {game.time(frame.end)}."]
+        if game.unit == "steps" and frame.end == int(frame.end):  # those in which nobody ran count as well
+            first, last = int(frame.start) + 1, int(frame.end)
+            words = [f"Step {last}." if first == last else f"Steps {first} to {last}: nobody ran."]
         answered = [row for row, at in board.answered.items() if at == frame.end]
         came = [row for row, ask in enumerate(game.asks) if frame.start < ask.arrival <= frame.end]
         for rows, one, many in ((answered, "is answered", "are answered"), (came, "has come", "have come")):

@@ -68,7 +68,9 @@ class Displayed:
         grid.add_class("course-controls")
         parts = [head, grid, *body, self.changed, self.notice]
         if explorer.tasks and tasks:
-            self.tasks = TaskView(Way(explorer.tasks, explorer.record, explorer.shown), self._show, self._now)
+            self.tasks = TaskView(
+                Way(explorer.tasks, explorer.record, explorer.shown, explorer.controls), self._show, self._now
+            )
             parts.insert(1, self.tasks.root)
         self.root = with_keys(widgets.VBox(parts))
         self.root.add_class("course-explorer")
@@ -134,6 +136,7 @@ class Displayed:
     @in_turn
     def _moved(self, _change: Any) -> None:
         if not self._quiet:
+            self._grey()
             self._touched()
             self._latest.ask()
 
@@ -145,6 +148,13 @@ class Displayed:
                 self.controls[name].value = value
         finally:
             self._quiet = False
+        self._grey()
+
+    def _grey(self) -> None:
+        """Controls that do nothing now cannot be moved."""
+        settings = {name: widget.value for name, widget in self.controls.items()}
+        for name in self.explorer.unused:
+            self.controls[name].disabled = self.explorer.does_nothing(name, settings)
 
     def _fail(self, error: Exception) -> None:
         self.error = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +36,8 @@ class Explorer:
     record: where the tasks that are done or shown are kept, and where the controls were left, at which the next display
         begins; a lesson gives `course.exercises.TaskRecord`. By default tasks last as long as this object.
     beside: whether the table stands beside the figure; None: if it has at most two values a row.
+    unused: controls that do nothing while another stands at one of these settings, and are greyed out then, such as
+        {"block_size": ("how", ["reserved"])}.
 
     Warnings of a run are shown when the result, or a run inside a mapping or sequence, has `warnings`.
 
@@ -56,6 +58,7 @@ class Explorer:
         tasks: Sequence[Task] = (),
         record: Record | None = None,
         beside: bool | None = None,
+        unused: Mapping[str, tuple[str, Collection[Any]]] | None = None,
     ) -> None:
         self.simulate = simulate
         self.controls = check_controls(controls)
@@ -66,6 +69,7 @@ class Explorer:
         self.tasks = check_tasks(tasks)
         self.record = record or Memory()
         self.beside = beside
+        self.unused = unused or {}
         self.view: Any = None  # the latest display
         self._default: tuple[Any] | None = None
 
@@ -73,6 +77,11 @@ class Explorer:
     def defaults(self) -> dict[str, Any]:
         """The settings at the start."""
         return {control.name: control.default for control in self.controls}
+
+    def does_nothing(self, name: str, settings: Mapping[str, Any]) -> bool:
+        """Whether the control of this name changes nothing at these settings."""
+        other, values = self.unused.get(name, ("", ()))
+        return bool(other) and settings[other] in values
 
     def left(self) -> dict[str, Any]:
         """Return the settings at which the learner left it; the default where none is kept, or one that is no stop."""

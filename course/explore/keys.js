@@ -28,11 +28,18 @@ function speak(box) {
   }
 }
 
+// A number as ipywidgets reads it, which stops at a comma: without those of thousands, and with a point for a decimal one.
+function plain(text) {
+  const whole = text.trim();
+  if (/^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(whole)) return whole.replaceAll(",", "");
+  return /^[-+]?\d*,\d+$/.test(whole) ? whole.replace(",", ".") : whole;
+}
+
 // A slider stands at its stops only. Beside a number that was typed and is none of them: what is there, and why.
 const SHORT = 300; // ms: by then it has moved
 function snapped(field, typed) {
   const box = field.closest(".widget-slider");
-  const number = (text) => Number(text.replaceAll(",", ""));
+  const number = (text) => Number(plain(text));
   const [shown, wanted] = [field.textContent.trim(), number(typed)];
   // Not `aria-valuemin` and `aria-valuemax`: those are rounded to one decimal.
   const { min, max } = box.querySelector(".noUi-target").noUiSlider.options.range;
@@ -53,8 +60,8 @@ function render({ el }) {
   const pressed = (event) => {
     if (!here()?.contains(event.target)) return;
     const field = event.target.closest(".widget-readout[contenteditable=true]");
-    const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
-    event.target.toggleAttribute(QUIET, Boolean(field) || (plain && OURS.has(event.key)));
+    const bare = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
+    event.target.toggleAttribute(QUIET, Boolean(field) || (bare && OURS.has(event.key)));
     if (field && event.key === "Enter") {
       event.preventDefault();
       field.blur();
@@ -63,6 +70,9 @@ function render({ el }) {
   const typed = (event) => {
     const field = here()?.contains(event.target) && event.target.closest(".widget-readout[contenteditable=true]");
     if (field) field.dataset.typed = field.textContent;
+  };
+  const read = ({ target }) => {
+    if (target.dataset?.typed !== undefined && here()?.contains(target)) target.textContent = plain(target.textContent);
   };
   const left = ({ target }) => {
     const said = target.dataset?.typed === undefined ? null : target.closest(".widget-slider")?.querySelector(".course-snapped");
@@ -88,6 +98,7 @@ function render({ el }) {
   document.addEventListener("focusin", label);
   document.addEventListener("focusin", moved);
   document.addEventListener("input", typed);
+  window.addEventListener("blur", read, true); // before ipywidgets
   document.addEventListener("focusout", left);
   const later = setTimeout(begin, 1000);
   return () => {
@@ -97,6 +108,7 @@ function render({ el }) {
     document.removeEventListener("focusin", label);
     document.removeEventListener("focusin", moved);
     document.removeEventListener("input", typed);
+    window.removeEventListener("blur", read, true);
     document.removeEventListener("focusout", left);
   };
 }

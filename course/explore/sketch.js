@@ -113,7 +113,7 @@ async function render({ model, el }) {
     commit.disabled = left > 0;
     again.hidden = hold.hidden = open;
     const todo = left
-      ? `Draw from left to right, or Tab to a column and press Up or Down. ${left} of ${columns.length} still to draw.`
+      ? `Draw from left to right, or Tab to a column and press Up or Down. Columns left to draw: ${left}.`
       : "Commit when you are content.";
     said.textContent = open ? (done.fault ?? todo) : done.said;
     said.classList.toggle("course-off", !open && !done.close);

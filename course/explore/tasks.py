@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from course.base import answers
 from course.base.settings import quote
 from course.explore import amounts
+from course.explore.controls import Control
 from course.explore.table import failure
 
 Settings = Mapping[str, Any]
@@ -80,11 +81,13 @@ class Task:
 class Find(Task):
     """Move the controls until something holds.
 
-    reached: whether it holds at these settings. miss: said at rest if it does not, with the facts in braces.
+    reached: whether it holds at these settings. miss: said at rest if it does not, with the facts in braces. stay:
+    where other controls have to stand; where one does not, that is said, as `miss` compares with a run at these.
     """
 
     reached: Callable[[Settings, Any], bool]
     miss: str = ""
+    stay: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +200,7 @@ class Way:
     """How far a learner has come with the tasks of one explorer.
 
     tasks: in their order. record: where done and shown ones are kept. where: from a task to settings and result where
-    it is shown. at: position of the task looked at; it is open if
+    it is shown. controls: of the explorer. at: position of the task looked at; it is open if
     it is neither done nor shown. misses: of that task. said: the sentence that stands below it, and `right` whether
     that is its answer.
     """
@@ -205,6 +208,7 @@ class Way:
     tasks: tuple[Task, ...]
     record: Record
     where: At
+    controls: Sequence[Control] = ()
     at: int = 0
     misses: int = 0
     said: str = ""
@@ -257,7 +261,15 @@ class Way:
         if task.reached(settings, result):
             self._solve(DONE, settings, result)
             return True
-        self._miss(task.filled(task.miss, settings, result) or "Not here yet.")
+        elsewhere = [
+            f"{control.label} back to {control.text(task.stay[control.name])}"
+            for control in self.controls
+            if control.name in task.stay and settings[control.name] != task.stay[control.name]
+        ]
+        if elsewhere:
+            self._miss(f"Something else was moved: set {' and '.join(elsewhere)}, or press Reset.")
+        else:
+            self._miss(task.filled(task.miss, settings, result) or "Not here yet.")
         return False
 
     def typed(self, text: str, settings: Settings, result: Any) -> None:
@@ -271,7 +283,9 @@ class Way:
                 f"{quote(text.strip())} is not a number: type one such as 12.5." if text.strip() else "Type a number."
             )
         elif task.where is not None and not task.where(settings, result):
-            self.said = "The controls are not at the setting that the task asks for: move them there first."
+            self.said = (
+                "The task asks for another setting: move the controls there first. Reset goes back to the start."
+            )
         elif not math.isfinite(right := task.value(settings, result)):
             self.said = "There is no such number at this setting: move the controls."
         elif _near(number, right, task.rtol):

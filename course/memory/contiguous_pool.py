@@ -14,7 +14,7 @@ from typing import Any
 
 from course.memory.block_pool import BlockPool, Plan, blocks_for
 
-RESERVES = ("longest", "power of two", "length")
+RESERVES, FITS = ("longest", "power of two", "length"), ("best", "first")
 
 
 def piece(reserve: str, max_model_len: int, prompt: int, answer: float | None) -> int:
@@ -31,14 +31,15 @@ def piece(reserve: str, max_model_len: int, prompt: int, answer: float | None) -
 class Space:
     """Addresses from 0 to `size`, in holes and what lies between them. holes: [start, length], sorted."""
 
-    __slots__ = ("holes",)
+    __slots__ = ("fit", "holes")
 
-    def __init__(self, holes: list[tuple[int, int]]):
-        self.holes = holes
+    def __init__(self, holes: list[tuple[int, int]], fit: str = "best"):
+        self.holes, self.fit = holes, fit
 
     def take(self, length: int) -> int | None:
-        """Where a piece goes: into the smallest hole that holds it, the first of equals. None if none does."""
-        hole = min((hole for hole in self.holes if hole[1] >= length), key=lambda hole: hole[1], default=None)
+        """Where a piece goes: into the smallest hole that holds it (fit "best"), or the first. None if none does."""
+        by = int(self.fit == "best")  # of equals the first
+        hole = min((hole for hole in self.holes if hole[1] >= length), key=lambda hole: hole[by], default=None)
         if hole is None:
             return None
         self.holes.remove(hole)
@@ -62,22 +63,23 @@ class Space:
 class ContiguousPool(BlockPool):
     """A piece of contiguous blocks for each request. Those that decode need no more.
 
-    reserve: one of RESERVES. compaction: seconds to move one block where the pieces are pushed together, None if they
-    stay where they are: then a piece needs one hole that holds it, however much is free in all. debt: free blocks
-    outside the largest hole in each step, which compaction would bring together.
+    reserve: one of RESERVES. fit: of FITS, see Space. compaction: seconds to move one block where the pieces are pushed
+    together, None if they stay where they are: then a piece needs one hole that holds it, however much is free in all.
+    debt: free blocks outside the largest hole in each step, which compaction would bring together.
     """
 
-    __slots__ = ("_moved", "_space", "_starts", "compaction", "debt", "max_model_len", "reserved_as")
+    __slots__ = ("_moved", "_space", "_starts", "compaction", "debt", "fit", "max_model_len", "reserved_as")
 
     grows = False
     debt: array
 
     def __init__(
-        self, num_blocks: int, block_size: int, reserve: str, max_model_len: int, compaction: float | None = None
-    ):
+        self, num_blocks: int, block_size: int, reserve: str, max_model_len: int, compaction: float | None = None,
+        fit: str = "best",
+    ):  # fmt: skip
         super().__init__(num_blocks, block_size)
-        self.reserved_as, self.max_model_len, self.compaction = reserve, max_model_len, compaction
-        self._space, self._starts = Space([(0, num_blocks)]), dict[Any, int]()
+        self.reserved_as, self.max_model_len, self.compaction, self.fit = reserve, max_model_len, compaction, fit
+        self._space, self._starts = Space([(0, num_blocks)], fit), dict[Any, int]()
         self._moved = 0  # blocks, since the last step
         self.debt = array("q")
 
@@ -115,7 +117,7 @@ class ContiguousPool(BlockPool):
                 self._moved += self._reserved[request]
                 self._starts[request] = place
             place += self._reserved[request]
-        self._space = Space([(place, int(self.num_blocks) - place)])
+        self._space = Space([(place, int(self.num_blocks) - place)], self.fit)
 
     def release(self, request: Any, computed: int | None = None) -> None:
         """See BlockPool."""
@@ -138,7 +140,7 @@ class ContiguousPool(BlockPool):
 
     def planned_space(self) -> Space | None:
         """A copy of the holes for a plan; None where all that is free can be pushed together."""
-        return Space(self._space.holes.copy()) if self.compaction is None else None
+        return Space(self._space.holes.copy(), self.fit) if self.compaction is None else None
 
     def place(self, request: Any) -> tuple[int, int] | None:
         """(first block, blocks) of a request with a slot."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from course.base import settings
 from course.memory.block_pool import BlockPool, Count, blocks_for
-from course.memory.contiguous_pool import RESERVES, ContiguousPool
+from course.memory.contiguous_pool import FITS, RESERVES, ContiguousPool
 from course.memory.swap_pool import SwapPool
 from course.models.engine_defaults import DEFAULT_ENGINE_VERSION, release
 
@@ -24,7 +24,7 @@ class KVCache:
     for each block one way, charged to the coming step (`SwapPool`; `copy_seconds` has the seconds of a bandwidth).
     reserve: "longest", "power of two" or "length": no paging, but one piece for each request, for max_model_len tokens
     or for its prompt and its guessed answer (`ContiguousPool`). compaction: seconds to move a block when pieces are
-    pushed together; None: they are not.
+    pushed together; None: they are not. fit: a piece goes into the smallest hole that holds it ("best") or the "first".
 
     Raises ValueError for sizes below 1, for what is no version, for anything but True or False, and for options that
     contradict each other.
@@ -39,6 +39,7 @@ class KVCache:
     reserve: str | None = None
     max_model_len: int | None = None
     compaction: float | None = None
+    fit: str = "best"
 
     def __post_init__(self):
         object.__setattr__(self, "num_blocks", settings.whole("num_blocks", self.num_blocks))
@@ -53,11 +54,15 @@ class KVCache:
 
     def _check_reserve(self) -> None:
         if self.reserve is None:
-            if self.max_model_len is not None or self.compaction is not None:
-                raise ValueError("max_model_len and compaction belong to pieces that are reserved: set reserve as well")
+            if self.max_model_len is not None or self.compaction is not None or self.fit != "best":
+                raise ValueError(
+                    "max_model_len, compaction and fit belong to pieces that are reserved: set reserve as well"
+                )
             return
         if self.reserve not in RESERVES:
             raise ValueError(f"reserve must be one of {', '.join(RESERVES)}, not {settings.quote(self.reserve)}")
+        if self.fit not in FITS:
+            raise ValueError(f"fit must be one of {', '.join(FITS)}, not {settings.quote(self.fit)}")
         longest = settings.whole("max_model_len", self.max_model_len)
         object.__setattr__(self, "max_model_len", longest)
         blocks = self.blocks_for(longest)
@@ -86,7 +91,7 @@ class KVCache:
             return SwapPool(self.num_blocks, self.block_size, self.host_blocks, self.host_seconds)
         if self.reserve:
             longest = self.max_model_len or 0
-            return ContiguousPool(self.num_blocks, self.block_size, self.reserve, longest, self.compaction)
+            return ContiguousPool(self.num_blocks, self.block_size, self.reserve, longest, self.compaction, self.fit)
         return BlockPool(self.num_blocks, self.block_size)
 
     def blocks_for(self, tokens: Count) -> Count:

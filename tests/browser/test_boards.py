@@ -159,7 +159,7 @@ def test_a_card_is_dragged_and_a_rival_is_held(lab: LabPage) -> None:
 def test_a_wrong_function_is_seen_where_it_breaks_off(lab: LabPage) -> None:
     board = shown(lab, 3, "board")
     expect(board.locator("[role=status]")).to_have_text(
-        "Your refill breaks off in step 2: it needs 4 slots, and max_num_seqs is 2."
+        "Your refill breaks off in step 2: it needs 4 slots, and the board has 2."
     )
     assert board.locator("svg rect[stroke='#D55E00']").count() == 2  # those without a slot
     board.focus()

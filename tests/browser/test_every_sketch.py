@@ -46,13 +46,13 @@ def test_a_screen_reader_hears_every_column_and_what_is_left(lab: LabPage) -> No
         assert said.named("slider") == [f"{sketch.y.label} at {sketch.place(column)}" for column in free], number
         for tick in (tick for tick in sketch.x.ticks if tick == int(tick)):  # 8,192 and not 8,190
             assert f"{int(tick):,}" in root.locator("svg text").all_text_contents(), number
-        assert f"{len(free)} of {len(sketch.columns)} still to draw." in said.live[0]
+        assert f"Columns left to draw: {len(free)}." in said.live[0]
         for left in range(len(free) - 1, -1, -1):
             if left == len(free) - 1:
                 root.get_by_role("slider").first.focus()
             lab.page.keyboard.press("ArrowUp")
             lab.page.keyboard.press("ArrowRight")
-            words = f"{left} of {len(sketch.columns)} still to draw." if left else "Commit when you are content."
+            words = f"Columns left to draw: {left}." if left else "Commit when you are content."
             expect(root.get_by_role("status")).to_contain_text(words)
         assert all(text != "not drawn yet" for text in root.get_by_role("slider").evaluate_all(
             "(all) => all.map((one) => one.getAttribute('aria-valuetext'))"))  # fmt: skip

@@ -154,9 +154,11 @@ def test_a_typed_number_that_is_no_stop_is_said(lab: LabPage) -> None:
         seen.append(handle.get_attribute("aria-valuetext"))
     (most, least, second), stood = map(_number, seen), _number(text)
     between = (least + second) / 2
+    comma = f"{between:g}".replace(".", ",")
     for typed, words in (
         (f"{least - 1:g}", "The least is "), (f"{most + 1:g}", "The most is "), ("x", "That is no number"),
-        (f"{between:g}", f"{between:g} is between two stops"), (f"{stood:g}", ""),
+        (f"{between:g}", f"{between:g} is between two stops"), (comma, f"{comma} is between two stops"),
+        (f"{stood:g}", ""),
     ):  # fmt: skip
         number.click()
         lab.page.keyboard.press("Control+A")

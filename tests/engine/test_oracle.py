@@ -9,7 +9,8 @@ from hypothesis import given
 
 from course import KVCache, policies, steptime
 from course.engine.fast import stretch
-from tests.helpers import strategies
+from tests.helpers import oracle_own, strategies
+from tests.helpers.own_policies import Decided
 from tests.helpers.sizes import size
 from tests.helpers.strategies import Case, compare, examples
 
@@ -95,7 +96,8 @@ def test_many_prompts_in_chunks_at_once():
 def test_those_that_leave():
     """Patience, in any policy's queue and in the middle of a prompt; and one that rejects."""
     seen = compare_many(strategies.leaving(), 150)
-    # What is rare in those: who leaves after a preemption, and who gives up between two attempts.
+    # What is rare in those: who leaves after a preemption, who gives up between two attempts.
+    seen += compare_many(strategies.cut_short(), 20)
     seen += compare_many(strategies.leaving(strategies.decided()), 80)
     seen += compare_many(strategies.leaving(strategies.rate_limits()), 20)
     for what in (
@@ -103,6 +105,15 @@ def test_those_that_leave():
         "told to come again", "gave up while away",
     ):  # fmt: skip
         assert seen[what] >= size(0, 3), f"hardly ever: {what}"
+
+
+def test_whom_the_client_sends_for_one_that_is_rejected():
+    """The policy lets one in and rejects another at once: the next comes at that time, and waits for a step."""
+    policy = Decided(oracle_own.AtRandom(682, rejects=True), 1, 1, False)
+    nobody, start = (None,) * 3, (0.125,) * 3
+    case = Case(start, (1,) * 3, (1,) * 3, nobody, (0.0,) * 3, policy, strategies.by_order, None, cap=2)
+    out = compare(case)
+    assert list(out.left) == [1] and [row["queue"] for row in out.steps] == [1, 0]
 
 
 def test_a_rate_limit_with_retry_after():

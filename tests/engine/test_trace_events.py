@@ -107,3 +107,12 @@ def test_tracks_have_names():
     document = trace_events({"short": short_of_blocks()})
     tracks = [event["args"]["name"] for event in document["traceEvents"] if event["name"] == "thread_name"]
     assert tracks[0] == "steps" and tracks[1:] == [f"request {row}" for row in range(40)]
+
+
+def test_each_process_of_an_engine_has_three_counters_whose_names_say_the_unit():
+    """Perfetto's importer names a counter by its name, a space and each key of args, once a process."""
+    document = trace_events({name: short_of_blocks() for name in ("one", "other")})
+    shown = {(event["pid"], f"{event['name']} {key}")
+             for event in document["traceEvents"] if event["ph"] == "C" for key in event["args"]}  # fmt: skip
+    names = ("running requests", "waiting requests", "KV cache blocks")
+    assert shown == {(engine, name) for engine in processes(document)[::2] for name in names}

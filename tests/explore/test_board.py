@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -115,14 +116,14 @@ def test_the_same_moves_give_the_same_board_and_undo_takes_one_away():
 @pytest.mark.parametrize(
     ("game", "before", "move", "rule", "rows", "words"),
     [
-        (SLOTS, [], {"tokens": [[0, 1], [1, 1], [2, 1]]}, "slots", (2,), "3 slots, and max_num_seqs is 2"),
-        (SLOTS, [], {"tokens": [[5, 1]]}, "unknown", (5,), "request 6, which is neither"),
+        (SLOTS, [], {"tokens": [[0, 1], [1, 1], [2, 1]]}, "slots", (2,), "3 slots, and the board has 2"),
+        (SLOTS, [], {"tokens": [[5, 1]]}, "unknown", (5,), "request 6, which is neither in a slot nor in line"),
         (SLOTS, [], {"tokens": [[0, 1]], "preempt": [1]}, "move", (1,), "nobody is sent away"),
         (SLOTS, [], {"tokens": [[0, 1], [0, 1]]}, "move", (0, 0), "once"),
         (BUDGET, [], {"tokens": [[0, 9]]}, "chunk", (0,), "request 1 needs 8 tokens, not 9"),
         (BUDGET, [], {"tokens": [[0, 0]]}, "chunk", (0,), "request 1"),
         (BUDGET, [], {"tokens": []}, None, (), None),
-        (BLOCKS, [[0, 1, 2]], {"preempt": [3]}, "preempt", (3,), "request 4, which is not running"),
+        (BLOCKS, [[0, 1, 2]], {"preempt": [3]}, "preempt", (3,), "sends request 4 away, which has no slot"),
     ],
 )
 def test_a_refused_move_names_rule_and_rows_and_leaves_the_board(game, before, move, rule, rows, words):
@@ -146,14 +147,14 @@ def test_a_budget_and_blocks_are_the_engines():
         board.play({"tokens": [[row, 1 if row in board.lanes else 8] for row in (0, 1)]})
     board.play({"tokens": [[0, 1], [1, 1]]})
     assert board.waiting == [2]
-    with pytest.raises(Refused, match="it runs 92 tokens, and max_num_batched_tokens is 91") as refused:
+    with pytest.raises(Refused, match="it runs 92 tokens, and a step has room for 91") as refused:
         Board(
             Game(**(vars(BUDGET) | {"max_num_batched_tokens": 91})),
             moves=[*board.moves, {"tokens": [[0, 1], [1, 1], [2, 90]], "preempt": []}],
         )
     assert (refused.value.rule, set(refused.value.rows)) == ("budget", {0, 1, 2})
     board = Board(BLOCKS)
-    with pytest.raises(Refused, match="KV blocks more than the cache of 8 has") as refused:
+    with pytest.raises(Refused, match="the cache of 8 has: send a request away, or let fewer in") as refused:
         for _ in range(20):
             board.play({"tokens": [[row, 1] for row in board.waiting if len(board.lanes) < 3]})
     assert refused.value.rule == "blocks" and set(refused.value.rows) <= {0, 1, 2, 3} and refused.value.rows
@@ -277,7 +278,14 @@ def test_who_sends_the_only_one_away_reads_that_nobody_would_run():
     match = Match(BLOCKS)
     match._asked(None, {"play": {"tokens": [[0, 8]]}}, [])
     match._asked(None, {"play": {"tokens": [], "preempt": [0]}}, [])
-    assert match.said == "That step cannot be: nobody would run in it."
+    said = "That step cannot be: nobody would run in it: lay a request into a slot first"
+    assert match.said == f"{said}, or keep one."
+    match = Match(SLOTS)
+    for last in ("Step 1.", "Steps 2 to 3: nobody ran.", "Step 4."):
+        match._asked(None, {"play": {"tokens": []}}, [])
+        assert match.said.startswith(f"{last} Request "), "as it is counted below the lanes"
+    match._asked(None, {"play": {"tokens": []}}, [])
+    assert match.said == f"{said}."
 
 
 def test_a_game_is_kept_and_junk_gives_a_fresh_board():
@@ -319,6 +327,7 @@ def test_two_thousand_hostile_messages_raise_nothing():
                 message = draw.choice([{"undo": True}, {"again": True}, {"play": draw.choice(JUNK)}, *JUNK])
             match._asked(None, message, None)
             refused += match._state.board["broken"] is not None
+            assert not re.search(r"max_num|preempt|num_blocks|Request\(", match._state.board["said"]), "its own words"
         again = Board(game, moves=match.board.moves)
         assert again.frames == match.board.frames and match.text() == text
         json.dumps(match._state.board)

@@ -58,7 +58,7 @@ def test_what_is_no_number_is_no_miss(text, says):
 def test_a_value_is_read_where_the_task_says():
     here = way(READ)
     here.typed("30", *at(rate=29))
-    assert "move them there first" in here.said and here.misses == 0 and here.open
+    assert "Reset goes back to the start" in here.said and here.misses == 0 and here.open
     here = way(replace(READ, where=None))
     here.typed("29", *at(rate=29))
     assert here.states == {"wait": DONE}

@@ -55,7 +55,7 @@ def test_a_whole_way_by_hand():
     view.tasks.next.click()
     assert buttons(view) == ["Check", "Back"] and said(view) == ""
     answer(view, "30")
-    assert "move them there first" in said(view)
+    assert "Reset goes back to the start" in said(view)
     move(view, rate=30)
     answer(view, "0.03 s")
     assert said(view) == "Done: At a load of 75%." and buttons(view) == ["Back", "Next task"]

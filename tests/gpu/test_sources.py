@@ -48,7 +48,18 @@ def test_a_kernel_knows_no_vendor(name: str) -> None:
     """compat.h alone knows who made the card; and a kernel includes nothing and has no template."""
     code = re.sub(r"//[^\n]*", "", sources.text(f"{name}.cu"))
     assert 'extern "C" __global__' in code
-    for word in ("#include", "template", "__shfl", "__CUDA", "__HIP", "cuda", "hip", "warpSize", "__syncwarp"):
+    for word in (
+        "#include",
+        "template",
+        "__shfl",
+        "__CUDA",
+        "__HIP",
+        "cuda",
+        "hip",
+        "warpSize",
+        "__launch_bounds__(THREADS,",
+        "__syncwarp",
+    ):
         assert word not in code
 
 

@@ -168,6 +168,7 @@ def serve_continuous(
     reserve=None,
     max_model_len=None,
     compaction=None,
+    fit="best",
 ):
     """Iteration-level batching in the order of vLLM V1: those who run first, as they were admitted; then the queue.
 
@@ -182,7 +183,7 @@ def serve_continuous(
     cached = [requests.comes_with(who) for who in range(len(requests.prompt))]
     held = [0] * len(requests.prompt)  # blocks
     now, last_end = 0.0, None
-    host, pieces = Host(host_blocks), Pieces(num_blocks, compaction) if reserve else None
+    host, pieces = Host(host_blocks), Pieces(num_blocks, compaction, fit) if reserve else None
 
     def piece(who):
         guess = requests.guess[who] if requests.guess else None

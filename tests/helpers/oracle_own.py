@@ -109,6 +109,7 @@ def serve_decided(requests, step_time, decide, slots, budget=float("inf"), num_b
                 continue
             out.gone(who, "rejected", now, cached)
             door.answered(who, now)
+        queue += door.come_in(now)  # whom the client sends in place of those waits while the step runs
         if not turn:
             continue
         dropped = 0

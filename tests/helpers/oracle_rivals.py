@@ -9,8 +9,8 @@ from itertools import groupby
 class Pieces:
     """`num_blocks` blocks, each with the number of its owner, or None."""
 
-    def __init__(self, num_blocks, compaction=None):
-        self.owner, self.compaction, self.moved = [None] * num_blocks, compaction, 0
+    def __init__(self, num_blocks, compaction=None, fit="best"):
+        self.owner, self.compaction, self.fit, self.moved = [None] * num_blocks, compaction, fit, 0
 
     def holes(self):
         """(length, start) of each."""
@@ -27,14 +27,15 @@ class Pieces:
         return any(length >= blocks for length, _ in self.holes())
 
     def put(self, who, blocks):
-        """The smallest hole that holds them, of equals the first; if there is none, all others move to the front."""
+        """The smallest hole that holds them, of equals the first, or the first; if none does, all others move up."""
         if not any(length >= blocks for length, _ in self.holes()):
             together = [owner for owner in self.owner if owner is not None]
             for owner in set(together):
                 if self.owner.index(owner) != together.index(owner):
                     self.moved += together.count(owner)
             self.owner = together + [None] * self.owner.count(None)
-        _, start = min(hole for hole in self.holes() if hole[0] >= blocks)
+        large = [hole for hole in self.holes() if hole[0] >= blocks]
+        _, start = min(large) if self.fit == "best" else large[0]
         self.owner[start : start + blocks] = [who] * blocks
 
     def free(self, who):

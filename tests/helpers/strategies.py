@@ -20,7 +20,7 @@ from tests.helpers.own_policies import Decided
 from tests.helpers.sizes import examples as examples  # beside what its cases are made of
 
 GRID = 0.125
-RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction")
+RIVALS = ("host_blocks", "host_seconds", "reserve", "max_model_len", "compaction", "fit")
 
 
 def fresh(policy):
@@ -333,6 +333,21 @@ def many_in_chunks(draw):
 
 
 @st.composite
+def cut_short(draw):
+    """Answers grow beside the last one's prompt in small chunks: it is preempted, then gives up without a token."""
+    older, prompt = draw(st.integers(1, 4)), draw(st.integers(20, 40))
+    n, size, slots = older + 1, draw(st.sampled_from([1, 2])), draw(st.sampled_from([8, 64]))
+    blocks = -(-(2 * older + prompt) // size) + older + draw(st.integers(0, 2))
+    policy = policies.Continuous(
+        slots, slots + draw(st.integers(0, 20)), True, draw(st.integers(1, 3)), draw(st.booleans()), draw(VERSIONS)
+    )
+    lengths = (2,) * older + (prompt,), (draw(st.integers(10, 20)),) * older + (2,)
+    patience = (None,) * older + (GRID * draw(st.integers(2, 25)),)  # steps
+    start, cache = (0.0,) * n, KVCache(blocks, size)
+    return Case(start, *lengths, (None,) * n, start, policy, OUR_MODELS[0], cache, patience=patience)
+
+
+@st.composite
 def shortest_first(draw):
     """A queue long enough to be sorted, often with few slots or blocks; guesses, some missing and some the same."""
     case = draw(st.one_of(continuous(), storms(), many_in_chunks()))
@@ -392,7 +407,7 @@ def rivals(draw):
     cache = KVCache(
         blocks + draw(st.integers(0, 2 * blocks)), cache.block_size, max_model_len=longest + draw(st.integers(0, 4)),
         reserve=draw(st.sampled_from(["longest", "power of two", "length"])),
-        compaction=draw(st.sampled_from([None, None, seconds])),
+        compaction=draw(st.sampled_from([None, None, seconds])), fit=draw(st.sampled_from(["best", "best", "first"])),
     )  # fmt: skip
     return replace(case, cache=cache, guess=draw(st.sampled_from([guess, guess, None])))
 

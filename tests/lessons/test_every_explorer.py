@@ -14,12 +14,13 @@ import pytest
 from course.base import answers
 from course.desk.catalogue import PRIMER
 from course.exercises import TaskRecord
-from course.explore import Explorer, Slider
+from course.explore import Choice, Explorer, Slider
 from course.explore.tasks import DONE, SHOWN, Find, Memory, Read, Task, Way, Why
 from course.lessons import available, load
 from course.notebooks.template import BESIDE_A_BOARD
 from tests.helpers.figures import valid
 from tests.helpers.lesson_explorers import explorer, makers, tables
+from tests.helpers.sizes import size
 
 EXPLORERS = list(makers())
 WITH_TASKS = [name for name in EXPLORERS if explorer(name).tasks]
@@ -151,6 +152,60 @@ def test_a_task_is_reached_where_it_is_shown(name: str, task: Task) -> None:
     else:
         way.chosen(task.position)
     assert way.states == {task.id: DONE}, way.said
+
+
+STAYS = [case for case in TASKS if isinstance(case.values[1], Find) and case.values[1].stay]
+
+
+@pytest.mark.parametrize(("name", "task"), STAYS)
+def test_a_task_that_compares_with_the_start_says_what_else_was_moved(name: str, task: Find) -> None:
+    """And not a number beside one of another setting."""
+    shown = explorer(name)
+    settings = shown.settings_of(task)
+    result = run(name, settings)
+    for control in shown.controls:
+        if control.name in task.stay:
+            stop = next(stop for stop in control.stops if stop != task.stay[control.name])
+            way = Way((task,), Memory(), lambda _task: (settings, result), shown.controls)
+            assert not way.rested(settings | {control.name: stop}, result)
+            assert f"set {control.label} back to {control.text(task.stay[control.name])}, or press Reset" in way.said
+
+
+def named(shown: Explorer) -> list[Choice]:
+    """Choices among names: that a number leaves another control without effect is for a learner to find."""
+    return [one for one in shown.controls if isinstance(one, Choice) and isinstance(one.default, str)]
+
+
+GREYED = [name for name in SIMULATED if explorer(name).unused]
+CHOOSING = [name for name in SIMULATED if len(explorer(name).controls) > 1 and named(explorer(name))]
+
+
+@pytest.mark.parametrize("name", size(small=GREYED, whole=CHOOSING))
+def test_a_control_is_greyed_out_where_it_does_nothing_and_nowhere_else(name: str) -> None:
+    shown = explorer(name)
+
+    def seen(settings: dict[str, Any]) -> Any:
+        result = run(name, settings)
+        return shown.rows(result), shown.drawn(result).to_json()
+
+    for choice in named(shown):
+        for control in (one for one in shown.controls if one is not choice):
+            stops = [control.stops[place] for place in (0, len(control.stops) // 2, -1)]
+            under = [shown.defaults | {choice.name: option} for option in choice.stops]
+            acts = [any(seen(at | {control.name: stop}) != seen(at) for stop in stops) for at in under]
+            for at, does in zip(under, acts, strict=True):
+                assert not (does and shown.does_nothing(control.name, at)), (control.name, at)
+                assert does or not any(acts) or shown.does_nothing(control.name, at), (control.name, at)
+
+
+def test_a_greyed_control_can_be_moved_again_where_it_does_something() -> None:
+    view = explorer("lab09.reserved_or_paged").new_view()
+    how, size_of_blocks = view.controls["how"], view.controls["block_size"]
+    assert size_of_blocks.disabled
+    how.value = how.options[-1][1]
+    assert not size_of_blocks.disabled
+    view.reset.click()
+    assert size_of_blocks.disabled
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

@@ -21,6 +21,8 @@ from tests.helpers.places import SOLUTIONS
 LESSONS = {number: find(number) for number in available() if (find(number).folder / ASKS).exists()}
 TOY = Lesson("tests.data.lab97")
 LESSONS[TOY.number] = TOY
+each_lab = pytest.mark.parametrize("number", LESSONS, scope="module")
+"""One lab's tests after the other's: what a lab remembers is forgotten behind its last."""
 MOST_GIVEN = 15
 """Constants of a scenario that its texts may name without a hole."""
 
@@ -34,7 +36,7 @@ def sources(number: str) -> list[Path]:
     return sorted(folder.glob(f"{number}*_*.py"))
 
 
-@pytest.mark.parametrize("number", LESSONS)
+@each_lab
 def test_the_stored_facts_are_what_the_runs_give(number: str) -> None:
     lesson = LESSONS[number]
     fresh = lesson.computed()
@@ -45,13 +47,13 @@ def test_the_stored_facts_are_what_the_runs_give(number: str) -> None:
         assert lesson.facts[name] == same, f"{name}: run `make notebooks`"
 
 
-@pytest.mark.parametrize("number", LESSONS)
+@each_lab
 def test_the_claims_hold(number: str) -> None:
     claims = module(LESSONS[number]).claims()
     assert claims and [claim for claim, holds in claims.items() if not holds] == []
 
 
-@pytest.mark.parametrize("number", LESSONS)
+@each_lab
 def test_the_keys_are_true(number: str) -> None:
     """Of each question one option is true, as the runs say, and it is the right one."""
     spec = LESSONS[number].spec
@@ -66,7 +68,7 @@ def test_the_keys_are_true(number: str) -> None:
         assert true == [asked[id].right], f"{id}: the key says {LETTERS[asked[id].right]}, true are {true}"
 
 
-@pytest.mark.parametrize("number", LESSONS)
+@each_lab
 def test_no_number_is_typed_in(number: str) -> None:
     """But for a few constants of the scenario, in its own words."""
     given = {float(value) for value in getattr(module(LESSONS[number]), "GIVEN", ())}
@@ -79,7 +81,7 @@ def test_no_number_is_typed_in(number: str) -> None:
     assert not unused, f"no text names {sorted(unused)}"
 
 
-@pytest.mark.parametrize("number", LESSONS)
+@each_lab
 def test_every_fact_is_used(number: str) -> None:
     lesson = LESSONS[number]
     assert set(lesson.facts) - digits.asked_for(lesson, sources(number)) == set()

@@ -30,6 +30,18 @@ def test_best_fit_and_holes_that_become_one():
 
 
 @pytest.mark.parametrize("run", BOTH)
+def test_first_fit_spoils_the_hole_that_best_fit_keeps(run):
+    """30 tokens: A 0-5, B 6-15, C 16-19, D 20-29. A and C end at 2 s, then E wants 4 and F 6."""
+    load = Workload([0.0] * 4 + [0.5] * 2, [2] * 6, [2, 8, 2, 8, 2, 2], guess=[4, 8, 2, 8, 2, 4])
+    cache = {"num_blocks": 30, "block_size": 1, "reserve": "length", "max_model_len": 16}
+    assert run(load, policies.Continuous(8, 64), SECOND, KVCache(**cache)).response.tolist() == [2, 8, 2, 8, 4, 4]
+    first = run(load, policies.Continuous(8, 64), SECOND, KVCache(**cache, fit="first"))
+    assert first.response.tolist() == [2, 8, 2, 8, 4, 6]
+    space = Space([(0, 5), (10, 3)], "first")
+    assert space.take(3) == 0 and space.holes == [(3, 2), (10, 3)]
+
+
+@pytest.mark.parametrize("run", BOTH)
 def test_reserved_pieces_decide_how_many_run(run):
     """40 tokens hold two pieces of 16; the third waits, though the two need 6 tokens each."""
     load, policy = Workload([0.0] * 3, [4] * 3, [3] * 3), policies.Continuous(8, 64)
@@ -113,6 +125,8 @@ REFUSED = {
     "set reserve as well": lambda: KVCache(4, max_model_len=4),
     "not modelled together": lambda: KVCache(4, host_blocks=4, prefix_caching=True),
     "host_seconds must be": lambda: KVCache(4, host_blocks=4, host_seconds=-1),
+    "fit must be one of best, first, not 'worst'": lambda: KVCache(4, reserve="length", max_model_len=4, fit="worst"),
+    "compaction and fit belong to pieces": lambda: KVCache(4, fit="first"),
     "compaction must be": lambda: KVCache(4, reserve="length", max_model_len=4, compaction=-1),
     "host_blocks is simulated only": lambda: Engine(policies.Continuous(2, 8), Live(), KVCache(4, host_blocks=4)),
     "Static reserves for whole batches": lambda: Engine(

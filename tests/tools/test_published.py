@@ -19,6 +19,10 @@ SHAPES = {
         and n["p95 gap at 5/s, prompts first over a budget of 1,024"] < 1
     ),
     "radix_attention": lambda n: 0.5 < n["hit rate"] < 1 and n["ratio of throughputs"] > 3,
+    "hits_on_a_slow_host": lambda n: (
+        n["hit rate"] > 0.94
+        and 1 < n["ratio of throughputs, 35 ms of host a step"] < 1.1 < n["ratio of throughputs, card alone"]
+    ),
     "vtc": lambda n: n["VTC"] <= n["bound"] < n["first come, first served"],
     "speculation": lambda n: list(n.values()) == sorted(n.values(), reverse=True) and n["1 users"] > 1 > n["256 users"],
     "distserve": lambda n: n["ratio"] > 1.2 and n["apart at 15 ms"] < n["chunks of 512 at 15 ms"],

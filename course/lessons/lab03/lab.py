@@ -34,6 +34,7 @@ def under_load() -> Explorer:
         figure=figures.latency_against_load,
         summary=one_engine.comparison,
         title="One engine under load",
+        unused={"arrival_cv": ("kind", ["trace"])},
         badge=STEP.simulated,
         **tasks_of("03", "under_load"),
     )

@@ -10,8 +10,8 @@ SLOTS, TOKENS = 5, 40
 ORDER = Game(
     id="order",
     title="Who goes first?",
-    goal=f"Two answers are being read when three prompts come. Hand out {TOKENS} tokens a step, which takes 20 ms, and "
-    "1 ms more for each token of a prompt.",
+    goal=f"Two begin. Three prompts come while these answers are read. Hand out {TOKENS} tokens a step, which takes "
+    "20 ms, and 1 ms more for each token of a prompt.",
     asks=(Ask(0.0, 8, 9), Ask(0.0, 8, 7), Ask(0.04, 50, 3), Ask(0.04, 30, 3), Ask(0.04, 10, 3)),
     step_time=scores.by_tokens,
     max_num_seqs=SLOTS,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from course.lessons.lab09 import copies, pieces, pool, sessions
-from course.lessons.lab09.pieces import PAGED, POW2, TRUE, handed_out, holes
+from course.lessons.lab09.pieces import FIRST, PAGED, POW2, TOGETHER, TRUE, handed_out, holes
 from course.lessons.lab09.pool import SPEC, STEP, TOKENS
 from course.steptime import Step
 
@@ -28,21 +28,33 @@ def alone() -> float:
     return 2 * SPEC.kv_bytes_per_token * 2_048 / STEP(Step(0, 0, ((2_048, 0),)))
 
 
+def first_fit(how: str) -> list[float]:
+    """How much fewer tokens/s first fit gives than best fit, in each draw."""
+    return [
+        1 - handed_out(how, FIRST, seed).tokens_per_second / handed_out(how, seed=seed).tokens_per_second
+        for seed in SEEDS
+    ]
+
+
 def facts() -> dict[str, Any]:
     """Every number that the notebook shows; those of several draws as a range."""
-    true, packed, paged = handed_out(TRUE), handed_out(TRUE, True), handed_out(PAGED)
+    true, packed, paged = handed_out(TRUE), handed_out(TRUE, TOGETHER), handed_out(PAGED)
     took, whole = pieces.compaction_seconds(), packed.run.makespan
     most = [sessions.largest(seed) for seed in SEEDS]
     speed, lost, gap = copies.marked(BEST)
     calm = copies.marked(CALM)
     none = copies.marked(0.0)
     small = sessions.paused(TOKENS)
+    first = first_fit(POW2) + first_fit(TRUE)
+    half = [sessions.beyond_half(seed) for seed in SEEDS]
     return {
+        "deep_first_high": max(first), "deep_first_wins": sum(one > 0 for one in first),
+        "deep_first_all": len(first), "deep_half": _between(half, ".0%"),
         "deep_holes": holes(true), "deep_packed_holes": holes(packed), "deep_move_s": took, "deep_whole_s": whole,
         "deep_packed_gain": packed.tokens_per_second / true.tokens_per_second - 1,
         "deep_paged_gain": paged.tokens_per_second / packed.tokens_per_second - 1,
         "deep_inside": packed.mean(packed.taken - packed.held) / TOKENS,
-        "deep_pow2_inside": (two := handed_out(POW2, True)).mean(two.taken - two.held) / TOKENS,
+        "deep_pow2_inside": (two := handed_out(POW2, TOGETHER)).mean(two.taken - two.held) / TOKENS,
         "deep_free_tokens": pieces.watched(true, pieces.MOMENTS[1])[1], "deep_moment": pieces.MOMENTS[1],
         "deep_paged_lost": pieces.watched(paged, pieces.MOMENTS[1])[2],
         "deep_alone": alone() / 1e9,
@@ -67,7 +79,7 @@ def facts() -> dict[str, Any]:
 def claims() -> dict[str, bool]:
     """What the texts say beyond their numbers."""
     packs = [
-        [handed_out(TRUE, False, seed), handed_out(TRUE, True, seed), handed_out(PAGED, seed=seed)] for seed in SEEDS
+        [handed_out(TRUE, seed=seed), handed_out(TRUE, TOGETHER, seed), handed_out(PAGED, seed=seed)] for seed in SEEDS
     ]
     marks = [[copies.marked(share)[0][seed] for share in copies.MARKS] for seed in SEEDS]
     lost = [[copies.marked(share)[1][seed] for share in copies.MARKS] for seed in SEEDS]
@@ -75,6 +87,9 @@ def claims() -> dict[str, bool]:
     return {
         "pushing together helps in each draw, and blocks are far ahead": all(
             a.tokens_per_second < 0.97 * b.tokens_per_second < 0.97 * 0.9 * c.tokens_per_second for a, b, c in packs
+        ),
+        "first fit rarely helps, and costs little": (
+            sum(first := first_fit(POW2) + first_fit(TRUE)) > 0 and max(map(abs, first)) < 0.05
         ),
         "and takes little of the time": all(pieces.compaction_seconds(seed=s) < 0.03 * b.run.makespan
                                             for s, (_, b, _) in zip(SEEDS, packs, strict=True)),

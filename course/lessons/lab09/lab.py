@@ -35,6 +35,7 @@ def reserved_or_paged() -> Explorer:
         figure=figures.handed_out,
         summary=pool.placed_rows,
         title="A thousand questions, 40,000 tokens",
+        unused={"block_size": ("how", list(pool.RESERVES))},
         badge=pool.STEP.simulated,
         beside=True,
         **tasks_of("09", "reserved_or_paged"),

@@ -14,8 +14,18 @@ from course.models.gpus import gpu
 
 BANDWIDTH = gpu("H200").read_bandwidth  # bytes/s of the card's memory
 MOMENTS = (5.0, 10.0, 20.0)  # seconds after the start
-WAYS = ((MAX, False), (POW2, False), (POW2, True), (TRUE, False), (TRUE, True), (PAGED, False))
-"""What is reserved, and whether pieces are pushed together."""
+FIRST, TOGETHER = "first fit", "pushed together"
+WAYS = (
+    (MAX, ""),
+    (POW2, FIRST),
+    (POW2, ""),
+    (POW2, TOGETHER),
+    (TRUE, FIRST),
+    (TRUE, ""),
+    (TRUE, TOGETHER),
+    (PAGED, ""),
+)
+"""What is reserved, and whether a piece goes into the first hole that holds it, or pieces are pushed together."""
 
 
 def move_seconds() -> float:
@@ -24,9 +34,10 @@ def move_seconds() -> float:
 
 
 @cache
-def handed_out(how: str, compaction: bool = False, seed: int = 0) -> Served:
-    """The thousand questions of the lab, with pieces that are pushed together or are not."""
-    return pool.placed(how, seed=seed, compaction=move_seconds() if compaction else None)
+def handed_out(how: str, also: str = "", seed: int = 0) -> Served:
+    """The thousand questions of the lab. also: FIRST or TOGETHER, of pieces; best fit where they stay is neither."""
+    seconds_each = move_seconds() if also == TOGETHER else None
+    return pool.placed(how, seed=seed, compaction=seconds_each, fit="first" if also == FIRST else "best")
 
 
 def holes(one: Served) -> float:
@@ -38,17 +49,17 @@ def holes(one: Served) -> float:
 def compaction_seconds(how: str = TRUE, seed: int = 0) -> float:
     """What pushing together took in all: the run against one in which it takes no time."""
     free = pool.placed(how, seed=seed, compaction=0.0)
-    return handed_out(how, True, seed).run.makespan - free.run.makespan
+    return handed_out(how, TOGETHER, seed).run.makespan - free.run.makespan
 
 
 def rivals() -> Table:
-    """Pieces of three sizes, with compaction and without, and blocks."""
+    """Pieces of three sizes, by first fit, best fit and with compaction, and blocks."""
     rows: list[tuple[str, ...]] = [("", "running", "empty in pieces", "free in holes", "holding tokens", "output")]
-    for how, compaction in WAYS:
-        one = handed_out(how, compaction)
+    for how, also in WAYS:
+        one = handed_out(how, also)
         inside = one.mean(one.taken - one.held) / TOKENS
         shares = (f"{share:.0%}" for share in (inside, holes(one), one.used))
-        name = f"{how}, pushed together" if compaction else how
+        name = f"{how}, {also}" if also else how
         rows.append((name, f"{one.running:.0f}", *shares, f"{one.tokens_per_second:,.0f} tokens/s"))
     return table(rows, f"A thousand questions, {TOKENS:,} tokens, shares of the pool [{STEP.simulated}]")
 

@@ -118,12 +118,20 @@ class Served:
 
 
 @lru_cache(maxsize=128)
-def placed(how: str, block_size: int = BLOCK, seed: int = 0, compaction: float | None = None) -> Served:
-    """Everybody served with this way to hand memory out. compaction: seconds a token, of pieces alone."""
+def placed(
+    how: str, block_size: int = BLOCK, seed: int = 0, compaction: float | None = None, fit: str = "best"
+) -> Served:
+    """Everybody served with this way to hand memory out. compaction: seconds a token, and fit: of pieces alone."""
     if how == PAGED:
         cache = KVCache(TOKENS // block_size, block_size, VERSION)
     else:
-        cache = KVCache(TOKENS, 1, VERSION, reserve=RESERVES[how], max_model_len=LONGEST, compaction=compaction)
+        whole: dict[str, Any] = {
+            "reserve": RESERVES[how],
+            "max_model_len": LONGEST,
+            "compaction": compaction,
+            "fit": fit,
+        }
+        cache = KVCache(TOKENS, 1, VERSION, **whole)
     policy = policies.Continuous(SLOTS, BUDGET, engine_version=VERSION)
     return Served(serve(requests(seed), policy, STEP, cache), cache)
 

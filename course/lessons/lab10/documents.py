@@ -59,7 +59,7 @@ class Answered:
         return float(self.run.ttft[(self.which < POPULAR) == popular].mean())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # 9 MB each
 def answered(order: str = "in order", rate: float = RATE, seed: int = 0) -> Answered:
     """Serve the questions in one of ORDERS."""
     cache = KVCache(BLOCKS, BLOCK_SIZE, prefix_caching=True)

@@ -24,7 +24,7 @@ SLOTS, BUDGET, BLOCKS = 64, 4_096, 4_500
 ROUTES = {"round robin": RoundRobin, "by prefix": ByPrefix}
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)  # 22 MB each
 def routed(route: str = "round robin", seed: int = 0, blocks: int = BLOCKS, replicas: int = REPLICAS) -> Run:
     """All four as one run."""
     load = Workload.poisson(RATE, MANY, OWN, ANSWER, seed).with_documents(TENANTS, PROMPT, 0, BLOCK_SIZE, seed)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from course.base.settings import quote
+from course.explore.table import Table, table
 from course.figures.words import seconds
 from course.lessons.lab11 import batch
-from course.lessons.lab11.batch import LAYOUTS, MEAN, MIXES, PACKED, SEED, SPREAD
+from course.lessons.lab11.batch import LAYOUTS, MEAN, MIXES, PACKED, RECTANGLE, SEED, SPREAD
 from course.steptime import files
 
 RECORDING = "h200_padding"
@@ -90,13 +91,25 @@ def on_the_card(kind: str = STEP, mix: str = SPREAD, spread: float = 1.0) -> OnC
     return recording().at(kind, mix, spread)
 
 
+def other_draws() -> Table:
+    """What a rectangle takes, times packed, for other prompts of the same spread."""
+    head = ("draw", "longest", "tokens", *KINDS)
+    found = {kind: {one.seed: one for one in recording().draws(kind)} for kind in KINDS}
+    lines = []
+    for seed, one in found[PROMPTS].items():
+        each = (found[kind].get(seed) for kind in KINDS)
+        times = (f"{there.ratio(RECTANGLE):.2f}" if there else "not recorded" for there in each)
+        lines.append((str(seed), f"{max(one.prompts):,}", f"{one.tokens(RECTANGLE):.2f}", *times))
+    return table([head, *sorted(lines)], f"a rectangle, times packed [{recording().badge}]")
+
+
 def rows(found: OnCard) -> list[tuple[str, ...]]:
     """Seconds of each layout, and times the packed one."""
-    table: list[tuple[str, ...]] = [("", "time", "times packed")]
+    lines: list[tuple[str, ...]] = [("", "time", "times packed")]
     for layout in LAYOUTS:
         if layout in found.times:
             one = seconds(found.times[layout]), f"{found.ratio(layout):.2f}"
         else:
             one = ("-", "-")
-        table.append((layout, *one))
-    return table
+        lines.append((layout, *one))
+    return lines

@@ -25,14 +25,17 @@ MULTIPLE = 8
 """Sizes that one would list."""
 
 
-def one_size(answer: Any) -> dict[str, Any]:
-    """The flag and, of the right one, the size that is new. A list of sizes is what vLLM's flag takes: all of them.
+def one_size(answer: Any) -> dict[str, Any] | str:
+    """The flag and, of the right one, the size that is new in the list of all; one size alone, in words.
 
     Raises ValueError for a list without the sizes that there are, or with none or several new ones, and as `one_flag`.
     """
     flag, value = the_flag(answer)
-    if flag == FLAG and not isinstance(value, int | float):
+    if flag == FLAG:
         found = {as_number(part.strip(" []()")) for part in str(value).replace(",", " ").split()}
+        if len(found) == 1 and None not in found:
+            (size,) = found
+            return f"the list is {size} alone: smaller batches are padded to it, larger ones have no graph"
         lacks, new = sorted(set(SIZES) - found), [size for size in found if size not in SIZES]
         if lacks:
             raise ValueError(

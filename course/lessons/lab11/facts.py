@@ -68,7 +68,8 @@ def facts() -> dict[str, Any]:
     return {
         # Predictions
         "times": step.tokens(RECTANGLE), "times_2": sketch.ratio(SPREADS[-1]), "widest": SPREADS[-1],
-        "draws_least": min(ratios), "draws_most": max(ratios), "squared": lonely.tokens(RECTANGLE) ** 2,
+        "draws": card.DRAWS, "draws_least": min(ratios), "draws_most": max(ratios),
+        "squared": lonely.tokens(RECTANGLE) ** 2,
         "long_times": lonely.tokens(RECTANGLE), "long_step": lonely.ratio(RECTANGLE),
         "packed_ms": 1e3 * lonely.times[PACKED], "rectangle_ms": 1e3 * lonely.times[RECTANGLE],
         # The text
@@ -148,6 +149,9 @@ def claims() -> dict[str, bool]:
         "in every draw attention lies above the tokens": all(
             one.tokens(RECTANGLE) < one.ratio(RECTANGLE) < one.tokens(RECTANGLE) ** 2
             for one in card.recording().draws(PROMPTS)
+        ),
+        "in every draw decodes take less than half of the tokens' ratio": all(
+            one.ratio(RECTANGLE) < one.tokens(RECTANGLE) / 2 for one in card.recording().draws(DECODE_STEP)
         ),
         "64 slots give about what there is now": 0.9 < decision.speed_with_slots(64) / decision.speed_now() < 1.1,
     }

@@ -8,12 +8,13 @@ from course.exercises import tasks_of
 from course.explore import Choice, Explorer, Slider
 from course.lessons.lab11 import card, figures, launch, shapes, tasks
 from course.lessons.lab11.batch import EDGES, MEAN, MIXES, SPREADS
+from course.lessons.lab11.card import other_draws
 from course.lessons.lab11.decision import log
 from course.lessons.lab11.reach import scattered, second_cache
 from course.lessons.lab11.shapes import MOST_BUCKETS
 
 __all__ = [
-    "launched_here", "log", "on_the_card", "one_batch", "scattered", "second_cache",
+    "launched_here", "log", "on_the_card", "one_batch", "other_draws", "scattered", "second_cache",
     "three_by_hand", "ticket_graphs",
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from course.steptime.links import two_cards
 SIZE = one_step.WORKS[0]
 MANY = sketch.COUNTS[-1]
 SLOW = 32
-"""Launches of a step up to which each call took longer in the recording, and from twice as many on no more."""
+"""Launches of a step up to which the recording's program was slow: docs/benchmarks.md, "Launches"."""
 BELL, BELL_LAUNCH, BELL_GRAPH = 4.0, 11.8, 8.3
 """Microseconds until a program has a step of one kernel, on an H200: docs/benchmarks.md, "A bell"."""
 GIVEN = (by_hand.LAUNCH, by_hand.KERNEL, by_hand.BETWEEN, who_waits.BATCH)
@@ -190,6 +190,15 @@ def claims() -> dict[str, bool]:
         "up to 32 launches a call took longer, in the recording of counts": bool(
             all(card.of_count(LAUNCHES, count).host / count > 6.5e-6 for count in sketch.COUNTS if count <= SLOW)
             and all(card.of_count(LAUNCHES, count).host / count < 5e-6 for count in sketch.COUNTS if count > SLOW)
+        ),
+        "the program was slow for a while, whatever it started: sixteen kernels took it longer in every form": all(
+            card.of_count(form, card.launches).host > 1.4 * card.toy(form, one_step.WORKS[0]).host
+            for form in (LAUNCHES, GRAPH, DEPENDENT, PERSISTENT)
+        ),
+        "and from the persistent kernel of the last slow row on it was no longer": all(
+            1.25 * card.of_count(PERSISTENT, count).host < card.of_count(PERSISTENT, SLOW // 2).host
+            for count in sketch.COUNTS
+            if count >= SLOW
         ),
         "with the 8B no form gains a twentieth": all(
             abs(card.large(form, batch).wall / card.large(LAUNCHES, batch).wall - 1) < 0.05

@@ -69,6 +69,7 @@ def with_drafts() -> Explorer:
         figure=figures.words,
         summary=spoken.rows,
         title="The small model speaks with drafts",
+        unused={"seen": ("draft", [spoken.DRAFT])},
         badge="measured: the language model computes here",
         beside=True,
     )

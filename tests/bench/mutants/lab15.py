@@ -11,7 +11,13 @@ FACTS, PROMISES, ORDERS, DECISION, TASKS, MIXED, FIGURES, GAME, BY_HAND, SURPRIS
 
 MUTANTS = (
     Mutant(ASKS, "    right: c\n    why:", "    right: b\n    why:", KEY),
-    Mutant(FACTS, "1 / rate\n    return window", "2 / rate\n    return window", CONSTANT),
+    Mutant(
+        FACTS,
+        "1 / rate\n    return window",
+        "2 / rate\n    return window",
+        CONSTANT,
+        equivalent="both waits grow by one factor, and the key compares their ratio",
+    ),
     Mutant(FACTS, "TTFT[CHAT] - CHAT_PROMPT / PACE", "TTFT[CHAT]", TERM),
     Mutant(PROMISES, "busy // ON * (PERIOD - ON)", "busy // ON * PERIOD", TERM),
     Mutant(PROMISES, "< rate / MOST", "< 1", TERM),

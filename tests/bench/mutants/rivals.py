@@ -58,7 +58,9 @@ MUTANTS = (
     Mutant(
         CONTINUOUS, "if self.watermark and not release(self.engine_version).watermark:", "if False:", TERM, WATERMARK
     ),
-    Mutant(PIECES, "key=lambda hole: hole[1], default", "key=lambda hole: -hole[1], default", ORDER),
+    Mutant(PIECES, "key=lambda hole: hole[by], default", "key=lambda hole: -hole[by], default", ORDER),
+    Mutant(PIECES, 'int(self.fit == "best")', "1", TERM),
+    Mutant(PIECES, "self._space.holes.copy(), self.fit", "self._space.holes.copy()", TERM),
     Mutant(PIECES, "if hole[1] >= length)", "if hole[1] > length)", BOUNDARY),
     Mutant(PIECES, "(tokens - 1).bit_length()", "tokens.bit_length()", BOUNDARY),
     Mutant(PIECES, "return min(max_model_len, ", "return max(0, ", TERM),

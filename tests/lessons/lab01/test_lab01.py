@@ -160,6 +160,21 @@ def test_the_decision_takes_what_a_hand_writes():
     assert judge(exercise("decision"), None).status == NOT_ATTEMPTED
 
 
+def test_a_delay_that_is_not_offered_is_not_called_too_high():
+    assert result_file.users(30_000, rate=result_file.rate(), inside=result_file.engine()) <= result_file.GOAL, (
+        "it keeps the promise"
+    )
+    said = "That cannot be judged: 30000 is none of the values to choose from: 0, 5,000, 10,000, 20,000, 50,000."
+    assert judge(exercise("decision"), {"max_queue_delay_microseconds": 30_000}).hint == said
+    assert "milliseconds" in judge(exercise("decision"), {"max_queue_delay_microseconds": 20}).hint
+    said = 'That cannot be judged: give a dictionary with one flag and its value, such as {"--flag": 1}.'
+    assert judge(exercise("decision"), 20_000).hint == said
+
+
+def test_three_times_of_four_are_counted_before_a_parameter_is_missed():
+    assert "has 3 elements where 4" in judge(exercise("reader"), lambda sent, tokens: (tokens[0], 1, 2)).hint
+
+
 # The ticket, and the optional notebook
 
 

@@ -63,7 +63,7 @@ def test_every_planted_refill_is_told_apart_on_the_board():
 def test_a_refill_is_watched_step_by_step_and_an_empty_one_is_not_run():
     match = at_work(refill.counts_only_newcomers)
     assert isinstance(match, Match)
-    assert "Your refill breaks off in step 2: it needs 4 slots, and max_num_seqs is 2." in match.text()
+    assert "Your refill breaks off in step 2: it needs 4 slots, and the board has 2." in match.text()
     assert "step 1: slot 1: request 1 prefill 3; slot 2: request 2 prefill 4; in line: 3" in match.text()
     assert "mean time to an answer 5.83 steps, wasted slot-steps 0" in at_work(refill.refill).text()
     assert "returns nothing yet." in repr(at_work(lambda running, waiting, slots: None))

@@ -9,8 +9,8 @@ from course.memory.swap_pool import copy_seconds
 
 
 def test_what_is_empty_free_and_held_is_the_whole_pool():
-    for how, compaction in pieces.WAYS:
-        one = pieces.handed_out(how, compaction)
+    for how, also in pieces.WAYS:
+        one = pieces.handed_out(how, also)
         inside = one.mean(one.taken - one.held) / pool.TOKENS
         assert inside + pieces.holes(one) + one.used == pytest.approx(1)
         assert (one.mean(one.taken) <= pool.TOKENS) and one.mean(one.held) <= one.mean(one.taken)

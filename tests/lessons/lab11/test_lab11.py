@@ -8,6 +8,8 @@ import random
 import numpy as np
 import pytest
 
+from course.exercises import Lab
+from course.exercises.progress import Progress
 from course.gpu import discover
 from course.lessons.lab11 import batch, card, decision, figures, launch, pack, reach, shapes, sketch, tasks, tenant
 from course.lessons.lab11.batch import ALONE, BUCKETS, EDGES, MIXES, ONE_LONG, PACKED, RECTANGLE, SPREAD
@@ -160,12 +162,26 @@ def test_the_decision_holds_with_other_draws_and_around_its_load(seed, around):
 
 def test_a_list_of_sizes_is_what_is_new_in_it():
     right = {"flag": decision.FLAG, "value": 112}
-    for typed in (112, "112", [*decision.SIZES, 112], "1 2 4 8 16 32 64 112 256", "[1, 2, 4, 8, 16, 32, 64, 112, 256]"):
+    for typed in ([*decision.SIZES, 112], "1 2 4 8 16 32 64 112 256", "[1, 2, 4, 8, 16, 32, 64, 112, 256]"):
         assert decision.one_size({decision.FLAG: typed}) == right, typed
-    for wrong, said in (([112], "lacks 1, 2, 4"), (decision.SIZES, "not 0"), ([*decision.SIZES, 96, 112], "not 2")):
+    for wrong, said in (
+        ([112, 256], "lacks 1, 2, 4"),
+        (decision.SIZES, "not 0"),
+        ([*decision.SIZES, 96, 112], "not 2"),
+    ):
         with pytest.raises(ValueError, match=said):
             decision.one_size({decision.FLAG: list(wrong)})
     assert decision.one_size({"--enforce-eager": False})["flag"] == "--no-enforce-eager"
+
+
+@pytest.mark.parametrize("typed", [112, 120.0, "120", [120], "[120]", 256])
+def test_one_size_alone_replaces_the_whole_list(tmp_path, typed):
+    """That is what vLLM's flag does; the size in the list of all is right."""
+    check = Lab("11", Progress(tmp_path), show=False).check
+    said = check("decide", {decision.FLAG: typed}).lines[0]
+    size = str(typed).strip("[]").removesuffix(".0")
+    assert f"With it: the list is {size} alone" in said and "have no graph" in said
+    assert "the list is" not in check("decide", {decision.FLAG: [*decision.SIZES, 120]}).lines[0]
 
 
 def test_a_batch_runs_in_the_next_graph():

@@ -115,7 +115,8 @@ def test_the_answers_of_the_decision():
     assert (
         decision.kept({"--max-cudagraph-capture-size": 8}) == "a step takes too long with --max-cudagraph-capture-size"
     )
-    assert decision.kept_twin({"--max-cudagraph-capture-size": 8}) == "the promise holds"
+    for size in (who.BATCH, 256, 512):
+        assert decision.kept_twin({"--max-cudagraph-capture-size": size}) == "the promise holds", "a larger one as well"
     assert decision.kept_twin({"--async-scheduling": 1}) == "a step takes too long with --async-scheduling"
     assert decision.kept_twin({"--max-num-seqs": 64}) == "slots are no limit here"
     assert decision.kept({"--max-num-seqs": who.BATCH - 1}) == "some of the eight wait for a slot"
