@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import brentq
 
-from course.lessons.lab13 import pays, spoken
+from course.lessons.lab13 import spoken
 
 K = 4
 OTHERS = 30  # answers whose suffixes draft: most of these drafts are wrong
@@ -22,16 +20,6 @@ SEEN = Path(__file__).parent / "seen.json"  # of tools.lm.seen
 After = Callable[[Sequence[int]], list[int]]
 Step = Callable[[list[int], list[int], After], list[int]]
 """(known tokens, drafts, what the model says after each token) to the tokens that leave the step."""
-
-
-@cache
-def tie(drafter: str, batch: int, k: int = K) -> float:
-    """The acceptance at which k drafts neither gain nor lose; NaN if they lose although all are accepted."""
-
-    def gain(accept: float) -> float:
-        return pays.pays(drafter, k, accept, batch).speed_up - 1
-
-    return float(brentq(gain, 0, 1, xtol=1e-6)) if gain(1) > 0 else float("nan")
 
 
 def suffixes_seen() -> dict[int, float]:

@@ -76,7 +76,7 @@ def facts() -> dict[str, Any]:
         "expected_twin_all": k_twin + 1, "decide": decision.best(),
         "two_less": 1 - decision.speed(2, decision.acceptance()) / decision.speed(1, decision.acceptance()),
         # Deeper
-        "deep_tie_model": deeper.tie(MODEL, tasks.HALF), "deep_tie_free": deeper.tie(SUFFIX, pays.BATCHES[-1]),
+        "deep_tie_model": pays.tie(MODEL, tasks.HALF, K), "deep_tie_free": pays.tie(SUFFIX, pays.BATCHES[-1], K),
         "deep_seen_from": seen[0], "deep_seen_to": seen[-1], "deep_free_seen":
         pays.pays(SUFFIX, K, deeper.suffixes_seen()[seen[-1]], 1).speed_up, "deep_k": deeper.K,
         # The ticket

@@ -89,7 +89,7 @@ def ties() -> Table:
     """The acceptance at which drafts neither gain nor lose, by who drafts and the batch."""
     rows = [(f"{deeper.K} drafts, batch", *(f"{batch}" for batch in deeper.TIED))]
     for drafter in pays.DRAFTERS:
-        rows.append((drafter, *(f"{deeper.tie(drafter, batch):.2f}" for batch in deeper.TIED)))
+        rows.append((drafter, *(f"{pays.tie(drafter, batch, deeper.K):.2f}" for batch in deeper.TIED)))
     return table(rows, f"acceptance at which they tie with none [{pays.STEP.simulated}; the head modelled]")
 
 

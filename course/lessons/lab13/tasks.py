@@ -45,15 +45,18 @@ def ties(settings: Settings, result: Pays) -> bool:
     return here and least_that_pays(settings, result)
 
 
-def free(settings: Settings, result: Pays) -> bool:
-    """Whether drafts that cost nothing pay in the largest batch, and with less acceptance would not."""
-    here = result.drafter == SUFFIX and result.k == STEP["k"] and result.batch == BATCHES[-1]
-    return here and least_that_pays(settings, result)
-
-
 def least_that_pays(settings: Settings, result: Pays) -> bool:
     """Whether the drafts gain here, and with less acceptance would lose."""
     return result.speed_up >= 1 > _less(result).speed_up
+
+
+def loses_for_free(settings: Settings, result: Pays) -> bool:
+    """Whether a draft that costs nothing loses here too."""
+    return _free(result).speed_up < 1
+
+
+def _free(result: Pays) -> Pays:
+    return pays.pays(SUFFIX, result.k, result.accept, result.batch)
 
 
 def _less(result: Pays) -> Pays:
@@ -80,6 +83,8 @@ def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
         "free_up_to": pays.pays_up_to(SUFFIX, k, accept),
         "plain": seconds(result.plain),
         "verification": seconds(result.verification),
+        "free": f"{_free(result).speed_up:.2f}",
+        "free_tie": f"{pays.tie(SUFFIX, batch, k):.2f}",
         "rows": f"{batch * (k + 1):,}",
     }
 
