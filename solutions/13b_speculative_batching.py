@@ -18,8 +18,8 @@ from course.lessons import lab13
 lab13.ties()
 
 # %% [markdown]
-# Alone even a rarely accepted draft pays. With 64 sequences the 1B model needs {{deep_tie_model:.2f}}: its passes cost time whether or not
-# they are right. And with 256 a draft **that costs nothing** needs {{deep_tie_free:.2f}}: five rows are computed where one was, and by then the
+# Alone even a rarely accepted draft pays. With {{half}} sequences the 1B model needs {{deep_tie_model:.2f}}: its passes cost time whether or not
+# they are right. And in the largest batch a draft **that costs nothing** needs {{deep_tie_free:.2f}}: five rows are computed where one was, and by then the
 # step computes and no longer waits for memory. An engine that counts acceptance can know this while it runs.
 #
 # ## Many answers seen

@@ -78,7 +78,7 @@ def facts() -> dict[str, Any]:
         # Deeper
         "deep_tie_model": pays.tie(MODEL, tasks.HALF, K), "deep_tie_free": pays.tie(SUFFIX, pays.BATCHES[-1], K),
         "deep_seen_from": seen[0], "deep_seen_to": seen[-1], "deep_free_seen":
-        pays.pays(SUFFIX, K, deeper.suffixes_seen()[seen[-1]], 1).speed_up, "deep_k": deeper.K,
+        pays.pays(SUFFIX, K, deeper.suffixes_seen()[seen[-1]], 1).speed_up,
         # The ticket
         "ticket_most": top, "ticket_least": least, "ticket_gain": ticket.speed_up,
         "ticket_free": pays.pays(SUFFIX, K, pays.TICKET_ACCEPT, top).speed_up,

@@ -73,7 +73,6 @@ def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
         "accept": f"{accept:.1f}",
         "accept_less": f"{_less(result).accept:.1f}",
         "gain_less": f"{_less(result).speed_up:.2f}",
-        "draft": seconds(result.draft),
         "gain": f"{result.speed_up:.2f}",
         "seventh": f"{accept**pays.MOST:.0%}",
         "tokens": f"{result.tokens:.2f}",
