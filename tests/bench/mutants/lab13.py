@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(ADAPTIVE, "if gain > most:", "if gain < most:", COMPARISON),
     Mutant(ADAPTIVE, "best, most = k, gain", "best, most = k - 1, gain", BOUNDARY),
     Mutant(DEEPER, "[len(known) - 1 :]", "[len(known) :]", BOUNDARY),
-    Mutant(DEEPER, "if token != answer[place]:", "if token != answer[0]:", TERM),
+    Mutant(DEEPER, "answer[len(known) - len(prompt) :]", "answer", TERM),
     Mutant(TASKS, "result.accept - 0.1", "result.accept + 0.1", TERM),
     Mutant(DECISION, "RUNNING, DRAFTS = 128, 4", "RUNNING, DRAFTS = 64, 4", CONSTANT),
 )  # fmt: skip
