@@ -60,3 +60,27 @@ lab17.two_engines()
 
 # %% [markdown]
 # With an engine of their own the quiet tenants are protected as by no order. N waits, while the other card has little to do.
+#
+# ## Stretch: who may come in?
+#
+# A gateway may send away whoever would wait too long: it knows at once, and can ask elsewhere. `ahead` are the prompt tokens that the engine
+# has to read before this request's own `prompt`, and it reads some {{deep_read:,}} a second (`per_second`) in the storm. Return the predicted TTFT
+# in seconds. Above {{promised_ttft_s:g}} s the request is rejected.
+
+
+# %%
+def predicted(ahead, prompt, per_second):
+    wait = None
+    ### BEGIN SOLUTION
+    wait = (ahead + prompt) / per_second
+    ### END SOLUTION
+    return wait
+
+
+# %%
+lab17.your_prediction(predicted)
+
+# %% [markdown]
+# {{deep_sent:.0%}} are sent away, and p95 of the others is {{deep_sent_p95:.2f}} s: a rule with one measured number keeps the first promise. It does not
+# ask who fills the queue, so of A, B and C {{deep_sent_quiet:.0%}} are sent away too, and tokens still take {{deep_sent_tpot_ms:.0f}} ms: who is in shares steps with
+# everybody. An order, a bucket and a door act at three places, and none replaces another.

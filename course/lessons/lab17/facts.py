@@ -117,7 +117,7 @@ def _deeper() -> dict[str, Any]:
     runs = {name: deeper.one_tenant(name) for name in deeper.NAMES}
     waits = {name: deeper.waits(run) for name, run in runs.items()}
     cut = runs[deeper.CAPPED].workload.output_tokens >= deeper.CAP
-    told = deeper.gated(True)
+    told, sent = deeper.gated(True), deeper.with_prediction(deeper.predicted)
     return {
         "deep_rate": deeper.RATE, "deep_slots": deeper.FEW, "deep_answer": deeper.ANSWER, "deep_spread": deeper.SPREAD,
         "deep_median_before": waits[deeper.IN_ORDER][0], "deep_median": waits[deeper.EXACT][0],
@@ -125,6 +125,10 @@ def _deeper() -> dict[str, Any]:
         "deep_noisy_longest": waits[deeper.NOISY][2],
         "deep_noisy_tokens": int(runs[deeper.NOISY].workload.output_tokens[runs[deeper.NOISY].ttft.argmax()]),
         "deep_cap": deeper.CAP, "deep_cut": float(cut.mean()), "deep_capped": waits[deeper.CAPPED][1],
+        "deep_read": deeper.READ_PER_SECOND, "deep_sent": float(1 - sent.run.answered.mean()),
+        "deep_sent_quiet": float(1 - sent.run.answered[sent.quiet].mean()),
+        "deep_sent_p95": float(np.nanpercentile(sent.run.ttft, 95)),
+        "deep_sent_tpot_ms": 1e3 * float(np.nanpercentile(sent.run.tpot, 95)),
         "deep_told": int(told.retries.sum()), "deep_most_told": int(told.retries.max()),
     }  # fmt: skip
 

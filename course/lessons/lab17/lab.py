@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import plotly.graph_objects as go
 
 from course.exercises import GameRecord, tasks_of
@@ -19,7 +20,7 @@ from course.models.engine_defaults import VERSION
 
 __all__ = [
     "at_work", "come_again", "five_by_hand", "metrics_page", "serve_the_tenants", "shortest_first",
-    "slots_and_a_gateway", "tenants_that_speak", "ticket_graphs", "two_engines", "who_waits",
+    "slots_and_a_gateway", "tenants_that_speak", "ticket_graphs", "two_engines", "who_waits", "your_prediction",
 ]  # fmt: skip
 
 
@@ -105,6 +106,24 @@ def two_engines() -> Table:
         one = deeper.routed(name)
         rows.append((name, seconds(one.ttft), seconds(one.tpot), seconds(one.noisy_ttft)))
     return table(rows, f"the storm on two cards, first come, first served [{BADGE}]")
+
+
+def your_prediction(function: deeper.Own) -> Table | Card:
+    """The storm with the learner's prediction at the door, with the package's, and without; or a sentence."""
+    if tried(function, function, 0, 1, 1.0)[0] is None:
+        return Card("Your function returns nothing yet.")
+    found, said = tried(function, deeper.with_prediction, function)
+    if found is None:
+        return Card("Your function does not run yet.", [said])
+    ours, all_ = (deeper.with_prediction(one) for one in (deeper.predicted, None))
+    rows: list[tuple[str, ...]] = [("", "yours", "the package's", "nobody rejected")]
+    for name, quiet in (("rejected of A, B, C", True), ("rejected of N", False)):
+        here = [one.run.answered[one.quiet == quiet] for one in (found, ours, all_)]
+        rows.append((name, *(f"{1 - one.mean():.0%}" for one in here)))
+    for name, measure in (("TTFT, p95, of the answered", "ttft"), ("TPOT, p95", "tpot")):
+        values = [getattr(one.run, measure) for one in (found, ours, all_)]
+        rows.append((name, *(seconds(float(np.nanpercentile(one, 95))) for one in values)))
+    return table(rows, f"the storm, {deeper.PROMISE_S:g} s promised [{BADGE}]")
 
 
 def ticket_graphs() -> go.Figure:

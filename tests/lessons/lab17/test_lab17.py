@@ -11,6 +11,7 @@ from course.lessons import lab17, load
 from course.lessons.lab17 import (
     by_hand,
     decision,
+    deeper,
     figures,
     gate,
     live_words,
@@ -254,3 +255,33 @@ def test_the_surprise_holds_over_five_seeds():
         assert slow.ttft > 20 and max(quick.ttft, shared.ttft) < 0.5 and late.ttft > 0.6 * slow.ttft
         assert all(abs(one.tpot / slow.tpot - 1) < 0.05 for one in (quick, late, shared))
         assert all(abs(one.tokens_per_second / slow.tokens_per_second - 1) < 0.05 for one in (quick, late, shared))
+
+
+def test_a_door_that_predicts_the_wait_keeps_the_promise_of_most():
+    found, nobody = deeper.with_prediction(deeper.predicted).run, deeper.with_prediction(None).run
+    waits = found.ttft[found.answered]
+    assert np.percentile(waits, 95) < 1.1 * deeper.PROMISE_S  # the speed is that of the storm, not of each moment
+    assert nobody.answered.all() and np.percentile(nobody.ttft, 95) > 10 * deeper.PROMISE_S
+    assert 0.1 < 1 - found.answered.mean() < 0.3
+
+
+@pytest.mark.parametrize(("function", "said"), [
+    (lambda *given: None, "Your function returns nothing yet."),
+    (lambda *given: -1.0, "must return seconds, 0 or more, not -1.0"),
+    (lambda *given: True, "must return seconds, 0 or more, not True"),
+    (lambda *given: "soon", "must return seconds, 0 or more, not 'soon'"),
+    (lambda *given: 10.0, "all 1,980 requests were rejected"),
+    (deeper.predicted, "nobody rejected"),
+])  # fmt: skip
+def test_a_prediction_of_ones_own_is_shown_or_told(function, said):
+    assert said in repr(lab17.your_prediction(function))
+
+
+def test_predictions_that_are_wrong_are_seen():
+    right = deeper.with_prediction(deeper.predicted).run
+    slow, blind = (
+        deeper.with_prediction(one).run
+        for one in (lambda ahead, prompt, speed: ahead / speed / 10, lambda ahead, prompt, speed: prompt / speed)
+    )
+    for wrong in (slow, blind):
+        assert np.nanpercentile(wrong.ttft, 95) > 2 * np.nanpercentile(right.ttft, 95)
