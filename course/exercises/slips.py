@@ -128,23 +128,26 @@ def found(
 def typed_in(answer: Callable[..., Any], solution: Callable[..., Any], probes: Sequence[tuple[Any, ...]]) -> str:
     """Return the hint for a function that does not use one of its parameters, "" if it uses all.
 
-    Each argument of the first probe is exchanged for that of another one: a result that stays where the solution's
-    moves has a number typed in. The functions may raise; then nothing is said.
+    In each probe the argument is exchanged for that of another one: a result that stays wherever the solution's moves
+    has a number typed in. The functions may raise; then nothing is said.
     """
-    first = probes[0]
-    for position, argument in enumerate(first):
-        others = (p[position] for p in probes[1:] if len(p) == len(first))
-        other = next((value for value in others if not _same(value, argument)), None)
-        if other is None:
-            continue
-        moved = (*first[:position], other, *first[position + 1 :])
-        try:
-            pairs = [[function(*copy.deepcopy(call)) for call in (first, moved)] for function in (answer, solution)]
-        except Exception:
-            return ""
-        if _length(pairs[0][0]) != _length(pairs[1][0]):
-            return ""  # what is missing comes first
-        if _same(*pairs[0]) and not _same(*pairs[1]):
+    for position in range(len(probes[0])):
+        stays: list[bool] = []  # wherever the solution's result moves
+        for probe in probes:
+            values = (other[position] for other in probes if len(other) == len(probe) > position)
+            value = next((value for value in values if not _same(value, probe[position])), None)
+            if value is None or not all(stays):
+                continue
+            calls = (probe, (*probe[:position], value, *probe[position + 1 :]))
+            try:
+                mine, yours = [[function(*copy.deepcopy(call)) for call in calls] for function in (answer, solution)]
+            except Exception:
+                return ""
+            if _length(mine[0]) != _length(yours[0]):
+                return ""  # what is missing comes first
+            if not _same(*yours):
+                stays.append(_same(*mine))
+        if stays and all(stays):
             name = name_of(answer, position)
             return f"The result does not change with {name}, and it should. Did you type a number where {name} belongs?"
     return ""

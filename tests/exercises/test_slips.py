@@ -82,6 +82,9 @@ def test_what_raises_or_is_no_number_gets_no_slip():
     assert slips.found(["a"], [1.0], 0.01) == "" == slips.found([float("nan")], [1.0], 0.01)
     assert slips.typed_in(lambda a: [][0], lambda a: a, ((1,), (2,))) == ""
     assert slips.typed_in(lambda a: 3, lambda a: a, ((1,),)) == "", "with one probe nobody can tell"
+    probes = ((1, 10), (2, 10), (20, 3))
+    assert slips.typed_in(max, lambda a, b: a + b, probes) == "", "the largest is another in the last one"
+    assert '"b"' in slips.typed_in(lambda a, b: a + 10, lambda a, b: a + b, probes)
 
 
 def test_both_ways_between_a_token_and_a_request():

@@ -89,8 +89,9 @@ def asked_for(lesson: Lesson, notebooks: list[Path]) -> set[str]:
     raw = (lesson.folder / ASKS).read_text(encoding="utf-8")
     used = {name for text in [*of_asks(lesson), *(t for p in notebooks for t in of_notebook(p))]
             for name in holes.names(text)}  # fmt: skip
-    plain = {scalar.value for scalar in nodes.scalars(nodes.read(raw, ASKS).raw) if scalar.style is None}
-    return used | (plain & set(lesson.facts))
+    scalars = list(nodes.scalars(nodes.read(raw, ASKS).raw))
+    plain = {scalar.value for scalar in scalars if scalar.style is None}
+    return used | {name for scalar in scalars for name in holes.names(scalar.value)} | (plain & set(lesson.facts))
 
 
 def _texts(node: nodes.Node, field: str = "") -> Iterator[str]:

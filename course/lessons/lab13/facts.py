@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from course import lm
-from course.lessons.lab13 import decision, figures, pays, spoken, tasks
+from course.lessons.lab13 import decision, deeper, figures, pays, spoken, tasks
 from course.lessons.lab13.pays import HEAD, MODEL, SUFFIX, expected
 from course.policies import Continuous, Drafting
 
@@ -48,6 +48,7 @@ def facts() -> dict[str, Any]:
     gain = dict(zip(pays.BATCHES, pays.curve(HEAD, K, ACCEPT), strict=True))
     one, many = (pays.pays(batch=batch) for batch in (1, tasks.SHARED))
     (k, accept), (k_twin, accept_twin) = ASKED, ASKED_TWIN
+    seen = sorted(deeper.suffixes_seen())[1:]
     top, least = max(figures.DAY), min(figures.DAY)
     ticket = pays.pays(accept=pays.TICKET_ACCEPT, batch=top)
     return {
@@ -56,7 +57,7 @@ def facts() -> dict[str, Any]:
         "plain_1": 1e3 * one.plain, "plain_16": 1e3 * pays.pays(batch=16).plain, "gain_1": gain[1],
         "gain_many": gain[tasks.SHARED], "gain_256": gain[256], "answers": len(spoken.ALL),
         "wrong_share": 1 - _acceptance(8),
-        "likely": tasks.LIKELY, "unlikely": tasks.UNLIKELY, "shared": tasks.SHARED,
+        "likely": tasks.LIKELY, "unlikely": tasks.UNLIKELY, "shared": tasks.SHARED, "half": tasks.HALF,
         # The text
         "head_pass_ms": 1e3 * pays.HEAD_S, "head_each_us": 1e6 * pays.HEAD_EACH_S,
         "accepted_1": _acceptance(1), "accepted_8": _acceptance(8), "steps_0": len(answered(0).steps),
@@ -74,6 +75,10 @@ def facts() -> dict[str, Any]:
         "expected_twin": expected(accept_twin, k_twin), "expected_twin_drafts": expected(accept_twin, k_twin) - 1,
         "expected_twin_all": k_twin + 1, "decide": decision.best(),
         "two_less": 1 - decision.speed(2, decision.acceptance()) / decision.speed(1, decision.acceptance()),
+        # Deeper
+        "deep_tie_model": pays.tie(MODEL, tasks.HALF, K), "deep_tie_free": pays.tie(SUFFIX, pays.BATCHES[-1], K),
+        "deep_seen_from": seen[0], "deep_seen_to": seen[-1], "deep_free_seen":
+        pays.pays(SUFFIX, K, deeper.suffixes_seen()[seen[-1]], 1).speed_up,
         # The ticket
         "ticket_most": top, "ticket_least": least, "ticket_gain": ticket.speed_up,
         "ticket_free": pays.pays(SUFFIX, K, pays.TICKET_ACCEPT, top).speed_up,

@@ -5,13 +5,17 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from course.exercises import tasks_of
+from course.exercises.cards import Card
+from course.exercises.learner import tried
 from course.explore import Choice, Explorer, Slider
-from course.lessons.lab13 import figures, pays, spoken, tasks
+from course.explore.table import Table, table
+from course.lessons.lab13 import deeper, figures, pays, spoken, tasks
 from course.lessons.lab13.decision import page
 from course.lessons.lab13.spoken import measured_here
 
 __all__ = [
-    "measured_here", "page", "pays_off", "shared_steps", "three_steps", "ticket_graphs", "with_drafts",
+    "answers_seen", "measured_here", "page", "pays_off", "shared_steps", "three_steps", "ticket_graphs", "ties",
+    "with_drafts", "your_verification",
 ]  # fmt: skip
 
 
@@ -79,3 +83,40 @@ def three_steps() -> go.Figure:
 def ticket_graphs() -> go.Figure:
     """What comes with the ticket."""
     return figures.ticket()
+
+
+def ties() -> Table:
+    """The acceptance at which drafts neither gain nor lose, by who drafts and the batch."""
+    rows = [(f"{deeper.K} drafts, batch", *(f"{batch}" for batch in deeper.TIED))]
+    for drafter in pays.DRAFTERS:
+        rows.append((drafter, *(f"{pays.tie(drafter, batch, deeper.K):.2f}" for batch in deeper.TIED)))
+    return table(rows, f"acceptance at which they tie with none [{pays.STEP.simulated}; the head modelled]")
+
+
+def answers_seen() -> Table:
+    """What suffixes gain alone once many answers of the same kinds were seen."""
+    rows = [("answers seen", "accepted", "times the tokens/s, alone")]
+    for seen, share in deeper.suffixes_seen().items():
+        gain = pays.pays(pays.SUFFIX, deeper.K, share, 1).speed_up
+        rows.append((f"{seen:,}", f"{share:.0%}", f"{gain:.2f}"))
+    return table(rows, f"{deeper.K} drafts [acceptance measured on the small model's texts; {pays.STEP.simulated}]")
+
+
+def your_verification(step: deeper.Step) -> Table | Card:
+    """An answer of the small model with the learner's step beside the package's; a sentence for one that is empty."""
+    if tried(step, step, [1], [1], lambda tokens: [1] * len(tokens))[0] is None:
+        return Card("Your function returns nothing yet.")
+    own, said = tried(step, deeper.by_hand, step)
+    if own is None:
+        return Card("Your function does not run yet.", [said])
+    if own.wrong:
+        return Card("The words are not the model's own.", [own.wrong])
+    ours = deeper.by_hand(deeper.verified)
+    rows = [
+        ("", "yours", "the package's"),
+        ("words", "the model's own", "the model's own"),
+        ("steps", f"{own.steps}", f"{ours.steps}"),
+        ("passes of the model", f"{own.passes}", f"{ours.passes}"),
+        ("tokens a step", f"{own.tokens / own.steps:.2f}", f"{ours.tokens / ours.steps:.2f}"),
+    ]
+    return table(rows, "a story [measured: the model computes here]")

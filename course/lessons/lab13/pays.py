@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from course.engine.run import Run
 from course.engine.serving import serve
@@ -99,6 +100,16 @@ def best_k(drafter: str, accept: float, batch: int) -> int:
 def pays_up_to(drafter: str, k: int, accept: float) -> int:
     """The largest of BATCHES at which drafts pay, 0 if they do at none."""
     return max((batch for batch in BATCHES if pays(drafter, k, accept, batch).speed_up >= 1), default=0)
+
+
+@cache
+def tie(drafter: str, batch: int, k: int) -> float:
+    """The acceptance at which k drafts neither gain nor lose; NaN if they lose although all are accepted."""
+
+    def gain(accept: float) -> float:
+        return pays(drafter, k, accept, batch).speed_up - 1
+
+    return float(brentq(gain, 0, 1, xtol=1e-6)) if gain(1) > 0 else float("nan")
 
 
 def rows(found: Pays) -> list[tuple[str, str, str]]:

@@ -84,10 +84,16 @@ def by_model(place: int, k: int) -> Spoken:
 
 
 @cache
+def tokenizer() -> Tokenizer:
+    """The model's, without its weights."""
+    return Tokenizer(lm.loading.ROOM / "tokenizer.json")
+
+
+@cache
 def answers() -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
     """(prompt, answer) of each committed prompt in tokens: what the model says there."""
-    tokenizer = Tokenizer(lm.loading.ROOM / "tokenizer.json")
-    return tuple((tuple(tokenizer.prompt(one.turns)), (*tokenizer.encode(one.answer), tokenizer.end)) for one in ALL)
+    said = tokenizer()
+    return tuple((tuple(said.prompt(one.turns)), (*said.encode(one.answer), said.end)) for one in ALL)
 
 
 class Suffixes:
@@ -95,6 +101,12 @@ class Suffixes:
 
     def __init__(self) -> None:
         self._next: dict[tuple[int, ...], Counter[int]] = {}
+
+    def copy(self) -> Suffixes:
+        """The same suffixes, to which others can be added."""
+        found = Suffixes()
+        found._next = {suffix: after.copy() for suffix, after in self._next.items()}
+        return found
 
     def read(self, tokens: Sequence[int], fresh: int) -> None:
         """The last `fresh` tokens are new."""
@@ -117,12 +129,22 @@ class Suffixes:
 
 def by_suffix(place: int, k: int, seen: int) -> Spoken:
     """The same with drafts from suffixes: no model drafts, and the known answer says what is accepted."""
-    prompt, answer = answers()[place]
+    return with_suffixes(place, k, of_others(place, seen))
+
+
+def of_others(place: int, seen: int) -> Suffixes:
+    """The suffixes of so many other prompts with their answers."""
     table_ = Suffixes()
     for other in _others(place, seen):
         whole = [*answers()[other][0], *answers()[other][1]]
         table_.read(whole, len(whole))
-    known, tokenizer = list(prompt), Tokenizer(lm.loading.ROOM / "tokenizer.json")
+    return table_
+
+
+def with_suffixes(place: int, k: int, table_: Suffixes) -> Spoken:
+    """The same with these suffixes, to which those of the prompt and its answer are added."""
+    prompt, answer = answers()[place]
+    known, decode = list(prompt), tokenizer().decode
     table_.read(known, len(known))
     pieces: list[Piece] = []
     drafted = accepted = steps = 0
@@ -130,9 +152,9 @@ def by_suffix(place: int, k: int, seen: int) -> Spoken:
         left = answer[len(known) - len(prompt) :]
         drafts = table_.drafts(known, k) if steps else []  # the step of the prompt has none
         right = next((i for i, token in enumerate(drafts) if i >= len(left) - 1 or token != left[i]), len(drafts))
-        pieces += [(tokenizer.decode([token]), "accepted") for token in drafts[:right]]
-        pieces += [(tokenizer.decode([token]), "rejected") for token in drafts[right:]]
-        pieces.append((tokenizer.decode([left[right]]), "own"))
+        pieces += [(decode([token]), "accepted") for token in drafts[:right]]
+        pieces += [(decode([token]), "rejected") for token in drafts[right:]]
+        pieces.append((decode([left[right]]), "own"))
         known += left[: right + 1]
         table_.read(known, right + 1)
         drafted, accepted, steps = drafted + len(drafts), accepted + right, steps + 1

@@ -12,7 +12,7 @@ from course.lessons.lab13.pays import BATCHES, HEAD, MODEL, SUFFIX, Pays, Served
 
 STEP: dict[str, Any] = {"drafter": HEAD, "k": 4, "accept": 0.7, "batch": 1}
 LIKELY, UNLIKELY = 0.8, 0.6
-SHARED = 128
+SHARED, HALF = 128, 64
 
 
 def fastest(settings: Settings, result: Pays) -> bool:
@@ -39,35 +39,40 @@ def cheaper_pays_longer(settings: Settings, result: Pays) -> bool:
     return result.batch < head < free < BATCHES[-1]
 
 
-def verification(settings: Settings, result: Pays) -> float:
-    """How many times a plain step it takes to verify."""
-    return result.verification / result.plain
+def ties(settings: Settings, result: Pays) -> bool:
+    """Whether two drafts of the 1B model pay in a batch of HALF, and with less acceptance would not."""
+    here = result.drafter == MODEL and result.k == 2 and result.batch == HALF
+    return here and least_that_pays(settings, result)
 
 
-def in_the_crowd(settings: Settings, result: Pays) -> bool:
-    """Whether the batch is SHARED with the drafts of the start."""
-    return result.batch == SHARED and result.k == STEP["k"]
-
-
-def alone_is_nearly_free(settings: Settings, result: Pays) -> bool:
-    """Whether verifying takes a tenth more at most in a batch of one."""
-    alone = pays.pays(result.drafter, result.k, result.accept, 1)
-    return alone.verification < 1.1 * alone.plain
+def least_that_pays(settings: Settings, result: Pays) -> bool:
+    """Whether the drafts gain here, and with less acceptance would lose."""
+    return result.speed_up >= 1 > _less(result).speed_up
 
 
 def loses_for_free(settings: Settings, result: Pays) -> bool:
     """Whether a draft that costs nothing loses here too."""
-    return pays.pays(SUFFIX, result.k, result.accept, result.batch).speed_up < 1
+    return _free(result).speed_up < 1
+
+
+def _free(result: Pays) -> Pays:
+    return pays.pays(SUFFIX, result.k, result.accept, result.batch)
+
+
+def _less(result: Pays) -> Pays:
+    return pays.pays(result.drafter, result.k, round(result.accept - 0.1, 1), result.batch)
 
 
 def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
     """What the answers name."""
     k, accept, batch = result.k, result.accept, result.batch
-    alone = pays.pays(result.drafter, k, accept, 1)
     later = next((other for other in BATCHES if other > batch), batch)
     return {
         "k": k,
         "batch": batch,
+        "accept": f"{accept:.1f}",
+        "accept_less": f"{_less(result).accept:.1f}",
+        "gain_less": f"{_less(result).speed_up:.2f}",
         "gain": f"{result.speed_up:.2f}",
         "seventh": f"{accept**pays.MOST:.0%}",
         "tokens": f"{result.tokens:.2f}",
@@ -77,10 +82,9 @@ def step(settings: Settings, result: Pays) -> Mapping[str, Any]:
         "free_up_to": pays.pays_up_to(SUFFIX, k, accept),
         "plain": seconds(result.plain),
         "verification": seconds(result.verification),
-        "times": f"{result.verification / result.plain:.1f}",
-        "times_alone": f"{alone.verification / alone.plain:.2f}",
+        "free": f"{_free(result).speed_up:.2f}",
+        "free_tie": f"{pays.tie(SUFFIX, batch, k):.2f}",
         "rows": f"{batch * (k + 1):,}",
-        "free": f"{pays.pays(SUFFIX, k, accept, batch).speed_up:.2f}",
     }
 
 

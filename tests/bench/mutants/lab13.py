@@ -5,6 +5,7 @@ from tests.bench.mutants import BOUNDARY, COMPARISON, CONSTANT, KEY, NUMBER, ORD
 ASKS, FACTS = "course/lessons/lab13/asks.yaml", "course/lessons/lab13/facts.py"
 PAYS, SPOKEN = "course/lessons/lab13/pays.py", "course/lessons/lab13/spoken.py"
 ADAPTIVE, DECISION = "course/lessons/lab13/adaptive.py", "course/lessons/lab13/decision.py"
+DEEPER, TASKS = "course/lessons/lab13/deeper.py", "course/lessons/lab13/tasks.py"
 
 MUTANTS = (
     Mutant(ASKS, "No row gives two tokens.\n    right: b", "No row gives two tokens.\n    right: a", KEY),
@@ -20,5 +21,8 @@ MUTANTS = (
     Mutant(ADAPTIVE, "best, most = 0, 1.0", "best, most = 0, 0.0", CONSTANT),
     Mutant(ADAPTIVE, "if gain > most:", "if gain < most:", COMPARISON),
     Mutant(ADAPTIVE, "best, most = k, gain", "best, most = k - 1, gain", BOUNDARY),
+    Mutant(DEEPER, "[len(known) - 1 :]", "[len(known) :]", BOUNDARY),
+    Mutant(DEEPER, "answer[len(known) - len(prompt) :]", "answer", TERM),
+    Mutant(TASKS, "result.accept - 0.1", "result.accept + 0.1", TERM),
     Mutant(DECISION, "RUNNING, DRAFTS = 128, 4", "RUNNING, DRAFTS = 64, 4", CONSTANT),
 )  # fmt: skip
