@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from course.incidents.signals import signals
+from course.incidents.signals import has_samples, signals
 
 
 @cache
@@ -20,6 +20,8 @@ def table() -> dict[str, dict[str, Any]]:
 
 def fitting(text: str) -> list[dict[str, str]]:
     """The incidents that a paste fits: all of their signals are there and within their limits. Mostly none or one."""
+    if not has_samples(text):
+        return []
     found = signals(text)
     rows = []
     for id, one in table().items():

@@ -12,7 +12,8 @@ from course.look import reading
 from course.results import exposition
 from course.results.exposition import Page
 
-SAMPLE = re.compile(r"(?:vllm:|DCGM_|nginx_ingress)[\w:]*(?:\{[^}\n]*\})? \S+\s*")
+NAMES = ("vllm:", "DCGM_", "nginx_ingress")
+SAMPLE = re.compile(rf"(?:{'|'.join(NAMES)})[\w:]*(?:\{{[^}}\n]*\}})? \S+\s*")
 PRIORITY = re.compile(r"--scheduling-policy[ =]priority")
 LINES = 4
 """Lines below which nothing is said about how they differ."""
@@ -26,7 +27,8 @@ def signals(text: str) -> dict[str, float]:
 
 def has_samples(text: str) -> bool:
     """Whether a line of a metrics page is there, of which incidents are made."""
-    return any(SAMPLE.fullmatch(line) for line in text.splitlines() if len(line) < 10_000)
+    lines = reading.ESCAPES.sub("", text).splitlines() if any(name in text for name in NAMES) else ()
+    return any(SAMPLE.fullmatch(line) for line in lines if len(line) < 10_000)
 
 
 def _page(text: str) -> Page:

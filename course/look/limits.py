@@ -111,9 +111,6 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[
         return _blocks(queued, engine)
     if len(busy) > 1:
         return _without_a_queue(busy, engine)
-    alone = _without_a_queue(busy * SEVERAL, engine)
-    if not queued and [one.limit for one in alone if isinstance(one, Named)] == ["client"]:
-        return Named("client", f"nobody waits in the one line that is here, {busy[0].running:,} run")
     return _one_line(busy[0], engine)
 
 

@@ -63,9 +63,11 @@ MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
 LONGEST_CALLS = 6_000  # characters of a traceback
 ENGINE = re.compile(r"Engine (\d{1,4}): $")
 SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
-SGLANG_NUMBERS = ("#running-req", "#queue-req", "#new-seq", "#new-token", "#pending-token", "full token usage",
-                  "token usage", "mamba usage", "gen throughput (token/s)")  # fmt: skip
-SGLANG_NUMBER = re.compile(r" \d{1,15}(?:\.\d{1,12})?")
+SGLANG_NUMBER = re.compile(
+    r"[,.] *(#(?:running-req|queue-req|new-seq|new-token|pending-token)"
+    r"|(?:full )?token usage|mamba usage|gen throughput)(?: \(token/s\))?: (\d{1,15}(?:\.\d{1,12})?)"
+)
+JOINING = ("#new-seq", "#new-token", "#pending-token")  # of a line of prefill
 PAGE = re.compile(
     r"^(vllm|sglang):(?:num_requests_|num_)?(running|waiting|queue|(?:kv_cache|gpu_cache|token)_usage)"
     r"(?:_reqs|_perc)?(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d{1,18})?(?:e-\d\d)?)\s*$", re.MULTILINE)  # fmt: skip
@@ -160,13 +162,16 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
             continue
         if ("serve" in line or "openai" in line) and ENGINES.search(line):
             paste.read += _command(paste, line, gpu)
+        elif _rows(paste, line):
+            paste.read += 1
         elif any(word in line for word in WORDS):
-            known = _rows(paste, line) or _facts(paste, line)
-            parts = 1 if known else _broken(paste, lines[place : place + MOST_PARTS])
+            parts = 1 if _facts(paste, line) else _broken(paste, lines[place : place + MOST_PARTS])
             paste.read, used = paste.read + parts, place + parts
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
-    for engine, name, value in PAGE.findall(text):  # of several engines: all their requests, the fullest pool
+    for engine, name, value in (
+        PAGE.findall(text) if any(f"{one}:" in text for one in NAMES) else ()
+    ):  # of several engines: all their requests, the fullest pool
         page["usage" if "usage" in name else name.replace("queue", "waiting")].append(float(value))
         paste.engine, paste.read = paste.engine or NAMES[engine], paste.read + 1
     if page["running"] and page["waiting"]:
@@ -239,8 +244,9 @@ def _rows(paste: Paste, line: str) -> int:
     """How many periodic lines stand in a line: several, if the ends of lines were lost."""
     rows: list[tuple[str | None, Row]] = []
     for match in VLLM_ROW.finditer(line) if "Avg prompt" in line else ():
-        prompt, output, running, waiting, usage, hits = (float(n.replace(",", "")) for n in match.groups("0"))
-        engine = ENGINE.search(line, 0, match.start())
+        numbers = " ".join(match.groups("0")).replace(",", "").split()
+        prompt, output, running, waiting, usage, hits = map(float, numbers)
+        engine = ENGINE.search(line, max(0, match.start() - 20), match.start())
         row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output, hits=hits / 100)
         rows, paste.engine = [*rows, (engine and engine[1], row)], paste.engine or "vLLM"
     for before, after in pairwise(line.split(" batch")) if "#running-req" in line else ():
@@ -248,19 +254,15 @@ def _rows(paste: Paste, line: str) -> int:
         if not (prefill or before.endswith("Decode")):
             continue
         rank = SGLANG_RANK.search(before, max(0, len(before) - 40)) if "DP" in before else None
-        said = {name.strip(" ."): value for name, _, value in (part.partition(":") for part in after.split(","))}
-        found = {name: SGLANG_NUMBER.match(said[name]) for name in SGLANG_NUMBERS if name in said}
-        pairs = {name: float(number[0]) for name, number in found.items() if number}
+        pairs = {name: float(number) for name, number in SGLANG_NUMBER.findall(f",{after}")}
         paste.engine = paste.engine or "SGLang"
         if "#running-req" not in pairs or "#queue-req" not in pairs:
             paste.unqueued += 1
             continue
         seats, queue = int(pairs["#running-req"]), int(pairs["#queue-req"])
         full = pairs.get("full token usage", pairs.get("token usage"))
-        new, chunk, rest = (
-            int(pairs.get(f"#{name}", 0)) * prefill for name in ("new-seq", "new-token", "pending-token")
-        )
-        rate, states = pairs.get("gen throughput (token/s)"), pairs.get("mamba usage", 0.0)
+        new, chunk, rest = [int(pairs.get(name, 0)) for name in JOINING] if prefill else (0, 0, 0)
+        rate, states = pairs.get("gen throughput"), pairs.get("mamba usage", 0.0)
         rows.append((rank and rank[1], Row(seats + new, seats, queue, full, None, rate, chunk, states, 0.0, rest)))
     for number, row in rows:
         paste.rows.setdefault(f"engine {int(number or 0)}", []).append(row)

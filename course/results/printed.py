@@ -46,7 +46,7 @@ BEFORE = ("backend", "request_rate", "max_concurrency")  # printed before the bl
 
 def is_report(content: str) -> bool:
     """Whether a text holds such a block."""
-    return HEAD.search(content) is not None
+    return "Serving Benchmark Result" in content and HEAD.search(content) is not None
 
 
 def report(path: Path, content: str) -> list[Document]:

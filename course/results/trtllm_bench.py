@@ -70,7 +70,7 @@ def matches(value: Any) -> bool:
 
 def is_report(content: str) -> bool:
     """Whether a text holds what the tool prints at the end of a run."""
-    return PRINTOUT.search(content) is not None
+    return "Request Throughput (req/sec):" in content and PRINTOUT.search(content) is not None
 
 
 def read(path: Path, documents: list[Document]) -> list[Result]:

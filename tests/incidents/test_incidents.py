@@ -12,6 +12,7 @@ from course.cli import app
 from course.desk.catalogue import CORE, ELECTIVES
 from course.incidents import fitting, graphs, page, scenes, table
 from course.incidents.signals import signals
+from course.look import reading
 from tests.helpers.figures import valid
 from tests.helpers.sizes import size
 
@@ -29,6 +30,21 @@ def test_the_seven_rows_of_the_notes_are_there_and_those_that_they_lack() -> Non
         assert set(one) == {"symptom", "next", "cause", "repair", "lab", "fits"}, id
         assert one["lab"] in (*CORE, *ELECTIVES) and one["fits"], id
         assert set(one["fits"]) <= set(signals("")), id
+
+
+def test_without_a_metrics_page_nothing_fits_and_the_lines_are_read_once(monkeypatch, tmp_path) -> None:
+    """So a log alone is not read for incidents: of each, one signal at least is of a page."""
+    lines = "".join(
+        f"{line}\n" for line in page.text(scenes.seen("slots", False, 0)).splitlines() if "Running:" in line
+    )
+    found = signals(lines)
+    assert found["running"] > 0 and all(
+        any(found[name] != found[name] for name in one["fits"]) for one in table().values()
+    )
+    log, calls, read = tmp_path / "server.log", [], reading.read
+    log.write_text(lines)
+    monkeypatch.setattr(reading, "read", lambda *given: calls.append(given) or read(*given))
+    assert CliRunner().invoke(app, ["look", str(log)]).exit_code == 0 and len(calls) == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,7 +18,16 @@ DATA = Path(__file__).parents[1] / "data" / "look"
 KINDS = json.loads((DATA / "kinds" / "expected.json").read_text(encoding="utf-8"))
 PUBLIC = json.loads((DATA / "public" / "judged.json").read_text(encoding="utf-8"))
 SHOWN = 1e-5  # of a number: six digits are shown
-CANNOT_TELL = {"71", "81", "82", "83", "106", "108"}  # of the public ones: one line, an idle engine, several that fit
+CANNOT_TELL = {
+    "62",
+    "71",
+    "81",
+    "82",
+    "83",
+    "106",
+    "108",
+    "111",
+}  # of the public ones: one line, an idle engine, several that fit
 REFUSED = {"74", "76", "80", "96", "107"}  # no line is known, or a block is not whole
 SECOND = {"102": "kv_blocks"}  # what is named is the second answer of the judge, whose first is that none can be told
 

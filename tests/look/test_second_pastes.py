@@ -175,11 +175,16 @@ class TestOneLine:
             (vllm(40, 8, 99.0, 800.0), "like kv_blocks"),
             (vllm(0, 8, 0.0, 0.0), "like stuck"),
             (vllm(2, 0, 1.0, 0.4), "like step"),
+            (vllm(2, 0, 1.0, 80.0), "(2 running, 0 waiting: like client)"),
+            ("vllm:num_requests_running 2.0\nvllm:num_requests_waiting 0.0\n", "like client"),
         ],
     )  # fmt: skip
     def test_what_it_suggests_is_said_and_not_named(self, line, suggested):
         answer = look(line)
         assert not answer.limits and suggested in answer.cannot_tell[0]
+
+    def test_several_lines_in_which_nobody_waits_are_the_client_s(self):
+        assert named(vllm(2, 0, 1.0, 80.0) * 2) == ["client"]
 
 
 def test_a_printed_rate_of_few_digits_is_only_possible():
