@@ -81,7 +81,8 @@ def test_more_decodes_than_the_largest_captured_step_are_launched_one_by_one() -
     model = loaded("numpy", "graph")
     kv = model.paged_kv(33)
     found = model.forward([5] * 33, [1] * 33, [0] * 33, [[block] for block in range(33)], kv)
-    assert found.shape == (33, 2048) and np.abs(found - found[0]).max() == 0.0
+    # A product may sum the last of 33 rows in another order than the first: one unit of bf16 (8 bits) at most.
+    assert found.shape == (33, 2048) and np.abs(found - found[0]).max() <= 2**-7 * np.abs(found).max()
 
 
 def test_a_form_that_is_not_there_is_refused_with_a_sentence() -> None:

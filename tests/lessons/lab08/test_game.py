@@ -45,7 +45,7 @@ def test_a_hand_may_be_sooner_than_whole_answers_without_losing_a_token():
 
 def test_who_does_not_send_anybody_away_in_time_is_refused():
     board = Board(game.BLOCKS)
-    with pytest.raises(Refused, match="KV blocks more than the cache of 12 has: preempt a request") as refused:
+    with pytest.raises(Refused, match="KV blocks more than the cache of 12 has: send a request away") as refused:
         for _ in range(20):
             board.play({"tokens": [[row, 1] for row in board.waiting[: game.SLOTS - len(board.lanes)]]})
     assert refused.value.rule == "blocks" and len(refused.value.rows) == 1

@@ -47,7 +47,7 @@ def test_a_good_game_is_short_and_one_that_sends_away_the_long_ones_is_the_best(
 
 def test_who_sends_nobody_away_is_refused():
     board = Board(game.VICTIM)
-    with pytest.raises(Refused, match="KV blocks more than the cache of 7 has: preempt a request") as refused:
+    with pytest.raises(Refused, match="KV blocks more than the cache of 7 has: send a request away") as refused:
         for _ in range(20):
             rows = [
                 row
