@@ -12,6 +12,7 @@ from course.lessons.lab12.who_waits import AFTER, DURING, GRAPH, LAUNCHES, Waits
 ASYNC, GRAPHS, SLOTS = "--async-scheduling", "--max-cudagraph-capture-size", "--max-num-seqs"
 GOAL_MS, GOAL_TWIN_MS = 4.1, 0.2  # of TPOT: promised for the 8B, and for the small model in the twin
 PLAN_TWIN_MS = 0.1
+CAPTURED = 512  # the largest size that vLLM captures by itself
 
 
 def kept(answer: Any) -> str:
@@ -44,6 +45,8 @@ def _kept(answer: Any, model: str, plan_ms: float, goal_ms: float) -> str:
         raise ValueError(f"{flag} is {value!r}: {allowed}")
     if flag == GRAPHS and value < who_waits.BATCH:
         return "steps are launched"
+    if flag == GRAPHS and value > CAPTURED:
+        return f"graphs above {CAPTURED} take memory, and no step here is so large"
     if flag == SLOTS:
         return "slots are no limit here" if value >= who_waits.BATCH else "some of the eight wait for a slot"
     if not value:
