@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from math import nan
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from course.results import exposition
 from course.results.exposition import Page
 
 NAMES = ("vllm:", "DCGM_", "nginx_ingress")
-SAMPLE = re.compile(rf"(?:{'|'.join(NAMES)})[\w:]*(?:\{{[^}}\n]*\}})? \S+\s*")
 PRIORITY = re.compile(r"--scheduling-policy[ =]priority")
 LINES = 4
 """Lines below which nothing is said about how they differ."""
@@ -22,27 +20,16 @@ LINES = 4
 def signals(text: str) -> dict[str, float]:
     """Every signal by its name; SIGNALS in the tests says what each is. Raises nothing: what cannot be read is NaN."""
     text = reading.ESCAPES.sub("", text)
-    return {**_of_lines(text), **_of_page(_page(text)), "by_priority": float(bool(PRIORITY.search(text)))}
+    return {
+        **_of_lines(text),
+        **_of_page(exposition.among(text, NAMES)),
+        "by_priority": float(bool(PRIORITY.search(text))),
+    }
 
 
 def has_samples(text: str) -> bool:
     """Whether a line of a metrics page is there, of which incidents are made."""
-    lines = reading.ESCAPES.sub("", text).splitlines() if any(name in text for name in NAMES) else ()
-    return any(SAMPLE.fullmatch(line) for line in lines if len(line) < 10_000)
-
-
-def _page(text: str) -> Page:
-    """The samples of a paste, the last of each series, whatever stands between them."""
-    page = Page()
-    kept = "\n".join(line for line in text.splitlines() if SAMPLE.fullmatch(line) and len(line) < 10_000)
-    try:
-        found = exposition.pages(Path("paste"), kept)
-    except ValueError:
-        return page
-    for one in found:
-        for name, series in one.samples.items():
-            page.samples.setdefault(name, {}).update(series)
-    return page
+    return bool(exposition.among(reading.ESCAPES.sub("", text), NAMES).samples)
 
 
 def _of_lines(text: str) -> dict[str, float]:

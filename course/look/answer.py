@@ -9,7 +9,7 @@ from course.look.limits import Named
 from course.look.reading import Paste
 from course.models import ModelSpec
 from course.models.gpus import GPU
-from course.results import Result, reports
+from course.results import Result, client, reports
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
         told.read(paste, text)
     named = limits.at_the_start(paste)
     several, unknown = limits.running(paste)
-    named += [one for one in (*several, *limits.printed(results)) if one.limit not in {other.limit for other in named}]
+    named = limits.first_of_each((*named, *several, *(Named(*one) for one in client.limits(results))))
     if not (named or paste.rows or results):
         told.words(paste, text)
         named = limits.at_the_start(paste)

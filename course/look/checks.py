@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import isfinite
 from typing import Any
 
 from course.base.printed_number import Number
+from course.base.textfiles import finite
 from course.look.reading import Paste
 from course.memory import Ledger, ledger
 from course.models import ModelSpec
@@ -16,6 +16,11 @@ GIB = Number.exact(2**30)
 EQUAL, EXPLAINED, POSSIBLE, DIFFERS = "equal", "explained", "possible", "differs"
 LOOSE = 0.05  # of the number: its digits leave so much open that one that is 3% wrong would be called right
 CLEAR = 0.1  # of the number: a setting that moves it less may also be what a wrong number looks like
+RATES = (
+    ("requests/s", "request_throughput", "completed"),
+    ("output tokens/s", "output_throughput", "total_output_tokens"),
+    ("tokens/s", "total_token_throughput", "total_output_tokens", "total_input_tokens"),
+)
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,9 @@ def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
     """Tokens and concurrency of the pool; with a model from its bytes, without one from each other."""
     tokens, length, seqs, blocks = paste.each("tokens length concurrency blocks")
     tokens = tokens or (blocks * Number.exact(16) if blocks else None)
+    needed, asked, gib, held = paste.each("needed_gib refused_length trt_gib trt_tokens")
     made: list[Check] = []
     if spec is not None:
-        needed, asked, gib, held = paste.each("needed_gib refused_length trt_gib trt_tokens")
         if length and (tokens or seqs):
             made += _with_model(paste, spec, tokens, seqs, int(length.value))
         if needed and asked:
@@ -152,8 +157,7 @@ def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Numb
         return []
     least = min(ranks, key=lambda one: one.value)
     pools = [one for one in _ledgers(paste, spec, least, length) if one[1].kv_tokens and one[2].kv_tokens]
-    ends = [(assumed, low.kv_tokens or 0, high.kv_tokens or 0) for assumed, low, high in pools]
-    tried = [(assumed, Number(high, low, high)) for assumed, low, high in ends]
+    tried = [(assumed, _between(low.kv_tokens or 0, high.kv_tokens or 0)) for assumed, low, high in pools]
     made = _fit("tokens", tokens, "tokens", tried) if tokens else []
     if made and tokens and made[0].verdict == DIFFERS:
         made = [_smaller_rank(paste, made[0], tokens, tried[0][1], least, len(ranks))]
@@ -164,9 +168,13 @@ def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Numb
         if tokens and (one_kind or chosen is None):
             made.append(_check("concurrency", seqs, tokens / Number.exact(length), "", "tokens / length"))
         else:
-            least_, most = low.concurrency(length), high.concurrency(length)
-            made.append(_check("concurrency", seqs, Number(most, least_, most), "", "blocks / those of a sequence"))
+            most = _between(low.concurrency(length), high.concurrency(length))
+            made.append(_check("concurrency", seqs, most, "", "blocks / those of a sequence"))
     return made
+
+
+def _between(low: float, high: float) -> Number:
+    return Number(high, low, high)
 
 
 def _smaller_rank(paste: Paste, check: Check, tokens: Number, plain: Number, gib: Number, printed: int) -> Check:
@@ -184,22 +192,15 @@ def of_results(reports: Sequence[tuple[dict[str, Any], Result]]) -> list[Check]:
     """Rates of printed results from their counts and duration."""
     made = []
     for doc, _ in reports:
-        both = [doc.get(key) for key in ("total_output_tokens", "total_input_tokens")]
-        for name, key, parts in (
-            ("requests/s", "request_throughput", [doc.get("completed")]),
-            ("output tokens/s", "output_throughput", both[:1]),
-            ("tokens/s", "total_token_throughput", both),
-        ):
-            needed = (doc.get(key), doc.get("duration"), *parts)
-            if (
-                doc.get("not_printed") not in (key, "duration")
-                and all(isinstance(one, int | float) and isfinite(one) for one in needed)
-                and doc["duration"] > 0.01
-            ):
-                rate = Number.exact(sum(float(part or 0) for part in parts)) / Number.of(f"{doc['duration']:.2f}")
-                made.append(_check(name, Number.of(f"{doc[key]:.2f}"), rate, "", "count / duration"))
-        good, done = doc.get("request_goodput"), doc.get("request_throughput")
-        if isinstance(good, int | float) and isinstance(done, int | float) and isfinite(good) and done > 0:
+        numbers = {key: float(value) for key, value in doc.items() if finite(value)}
+        for name, key, *counts in RATES:
+            printed = doc.get("not_printed") not in (key, "duration") and {key, "duration", *counts} <= numbers.keys()
+            if printed and numbers["duration"] > 0.01:
+                total = Number.exact(sum(numbers[count] for count in counts))
+                rate = total / Number.of(f"{numbers['duration']:.2f}")
+                made.append(_check(name, Number.of(f"{numbers[key]:.2f}"), rate, "", "count / duration"))
+        good, done = numbers.get("request_goodput"), numbers.get("request_throughput", 0.0)
+        if good is not None and done > 0:
             verdict = POSSIBLE if 0 <= good <= done else DIFFERS
             why = "what kept its promises is a part of what was answered: no more can be said of it"
             made.append(Check("goodput", f"{good:,.2f}", f"0 to {done:,.2f}", verdict, why))

@@ -5,16 +5,15 @@ unless the pool is full and more wait than run.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
-from math import nan
 from typing import Any, NamedTuple
 
 import yaml
 
 from course.look.reading import Paste, Row
-from course.results import Result
 
 MOST = 0.6  # of the lines with a queue
 FULL = 0.95  # of the pool: watermarks and rounding leave the last few percent
@@ -27,11 +26,7 @@ FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequ
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
-QUEUE = 0.25  # of the run: the mean TTFT of a queue, which is half of it where all were sent at once
 OTHERS = 0.2  # of a card, in other processes: less may be the driver's and this program's own
-GAIN = 1.25  # times as many answers a second: with fewer, twice as many in flight did not help
-SENT = 0.1  # of the run, in which all requests were sent: the rest is what a queue of all would show
-BURST = 0.45  # of all requests in flight on average: of those sent at once and served in order it is half
 
 
 @cache
@@ -41,22 +36,29 @@ def table() -> dict[str, dict[str, Any]]:
 
 
 class Named(NamedTuple):
-    """A limit that was found, with the numbers that say so. next: the next measurement, where not that of the table."""
+    """A limit that was found, with the numbers that say so; "" where none can be told, and why.
+
+    next: the next measurement, where not that of the table.
+    """
 
     limit: str
     evidence: str
     next: str = ""
 
 
+def first_of_each(found: Iterable[Named]) -> list[Named]:
+    """Each limit once, as it was found first."""
+    first: dict[str, Named] = {}
+    for one in found:
+        first.setdefault(one.limit, one)
+    return list(first.values())
+
+
 def row(named: Named, engine: str) -> dict[str, str]:
     """A limit with what the table says of it, for an engine."""
     one = table()[named.limit]
-    return {
-        **named._asdict(),
-        "next": named.next or one["next"],
-        "flag": one.get(engine, one["vLLM"]),
-        "lab": one["lab"],
-    }
+    flag = one.get(engine, one["vLLM"])
+    return {**named._asdict(), "next": named.next or one["next"], "flag": flag, "lab": one["lab"]}
 
 
 def at_the_start(paste: Paste) -> list[Named]:
@@ -73,62 +75,55 @@ def at_the_start(paste: Paste) -> list[Named]:
     if "mine" in last:
         others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
         last |= {"others": others} if others > OTHERS * last["capacity"] else {}
-    found = []
-    for limit, one in table().items():
-        texts = next((texts for facts, *texts in one.get("start", ()) if set(facts.split()) <= last.keys()), None)
-        if texts is not None:
-            found.append(Named(limit, *(text.format(**last) for text in texts)))
+    found = first_of_each(
+        Named(limit, *(text.format(**last) for text in texts))
+        for limit, one in table().items()
+        for facts, *texts in one.get("start", ())
+        if set(facts.split()) <= last.keys()
+    )
     return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
 def running(paste: Paste) -> tuple[list[Named], list[str]]:
     """Limits of the periodic lines of each engine, and what they cannot tell."""
-    found: dict[str, Named] = {}
-    unknown: dict[str, None] = {}
-    slots = paste.settings.get("max_num_seqs")
-    for rows in paste.rows.values():
-        answer = _larger_than_the_pool(paste, rows) or _of_engine(rows, int(slots) if slots else None, paste.engine)
-        if isinstance(answer, str):
-            unknown[answer] = None
-        else:
-            found = {one.limit: one for one in ([answer] if isinstance(answer, Named) else answer)} | found
+    slots = int(paste.settings.get("max_num_seqs", 0)) or None
+    found = [one for rows in paste.rows.values()
+             for one in _larger_than_the_pool(paste, rows) or _of_engine(rows, slots, paste.engine)]  # fmt: skip
+    unknown = dict.fromkeys(one.evidence for one in found if not one.limit)
     silent = ["whether anybody waits: the lines end before #queue-req"] if paste.unqueued and not paste.rows else []
-    return list(found.values()), [*unknown, *silent]
+    return first_of_each(one for one in found if one.limit), [*unknown, *silent]
 
 
-def _of_engine(rows: list[Row], slots: int | None, engine: str) -> Named | list[Named] | str:
-    """The limits, or a sentence on why they cannot be told."""
+def _of_engine(rows: list[Row], slots: int | None, engine: str) -> list[Named]:
     busy = [row for row in rows if row.seats or row.waiting]
     queued = [row for row in busy if row.waiting]
+    served = [row for row in queued if row.seats]
     if not busy:
-        return "what limits it under load: the lines are of an idle engine; paste some from the load that is slow"
-    if len(queued) >= 2 and len(queued) > MOST * len(busy) and not any(row.seats for row in queued):
-        return Named("stuck", f"0 running, {_most(queued)}")
-    queued = [row for row in queued if row.seats]
-    if len(queued) >= 2 and len(queued) > MOST * len(busy):
-        return _of_a_queue(queued, slots, engine)
-    if len(busy) == 1 and queued and _no_room(queued[0], engine) and queued[0].waiting >= queued[0].running:
-        return _blocks(queued, engine)
-    if len(busy) > 1:
-        return _without_a_queue(busy, engine)
-    return _one_line(busy[0], engine)
+        return [Named("", "what limits it under load: the lines are of an idle engine; paste some from a slow load")]
+    if len(busy) == 1:
+        return [_one_line(busy[0], engine)]
+    if not served and len(queued) >= 2 and len(queued) > MOST * len(busy):
+        return [Named("stuck", f"0 running, {_most(queued)}")]
+    if len(served) >= 2 and len(served) > MOST * len(busy):
+        return [_of_a_queue(served, slots, engine)]
+    return _without_a_queue(busy, engine)
 
 
-def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> Named | None:
+def _larger_than_the_pool(paste: Paste, rows: list[Row]) -> list[Named]:
     """Stuck by the last lines, or one, where a request may be longer than the pool: all behind it wait as well."""
     pool, longest = paste.each("tokens most_length")
     queued = list(takewhile(lambda row: row.waiting and not (row.seats or row.prompt_rate), reversed(rows)))
     if not (pool and longest and pool.high < longest.value and queued):
-        return None
+        return []
     sizes = f"the pool holds {pool.value:,.0f} tokens, and a request may have {longest.value:,.0f}"
-    return Named("stuck", f"0 running, {_most(queued)}; {sizes}")
+    return [Named("stuck", f"0 running, {_most(queued)}; {sizes}")]
 
 
 def _most(queued: list[Row]) -> str:
     return f"up to {max(row.waiting for row in queued):,} waiting in {len(queued)} line{'s' * (len(queued) > 1)}"
 
 
-def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | str:
+def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named:
     """Of lines in which requests run and others wait."""
     enough = MOST * len(queued)
     seats, times = Counter(row.seats for row in queued).most_common(1)[0]
@@ -148,7 +143,8 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named | st
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
         if not stays and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
-    return "which limit holds the queue: several fit; give more lines, and --max-num-seqs (command or its arguments)"
+    more = "give more lines, and --max-num-seqs (command or its arguments)"
+    return Named("", f"which limit holds the queue: several fit; {more}")
 
 
 def _pieces(queued: list[Row]) -> str:
@@ -156,9 +152,8 @@ def _pieces(queued: list[Row]) -> str:
     pairs = list(pairwise(queued))
     same = [a for a, b in pairs if a.new_tokens == b.new_tokens >= SMALLEST_BUDGET and a.running == b.running > 0]
     one = [row for row in same if row.seats == row.running + 1]
-    return (
-        f"a prompt in pieces of {one[0].new_tokens:,} tokens" if len(one) >= 2 and len(one) > MOST * len(pairs) else ""
-    )
+    often = len(one) >= 2 and len(one) > MOST * len(pairs)
+    return f"a prompt in pieces of {one[0].new_tokens:,} tokens" if often else ""
 
 
 def _budget(queued: list[Row]) -> str:
@@ -197,92 +192,63 @@ def _no_room(row: Row, engine: str, shared: float = 1.0) -> bool:
     return row.usage >= full or row.usage * (1 + (1 - shared * hits) / row.running) > 1
 
 
-def _one_line(row: Row, engine: str) -> str:
-    """What one line suggests: it may be a moment."""
+def _one_line(row: Row, engine: str) -> Named:
+    """What one line suggests: it may be a moment, unless the pool is full and more wait than run."""
+    if row.seats and row.waiting >= max(row.running, 1) and _no_room(row, engine):
+        return _blocks([row], engine)
     again, tokens = [row] * SEVERAL, f", {row.new_tokens:,} prompt tokens" if row.new_tokens else ""
-    fits = [one.limit for one in _without_a_queue(again, engine) if not isinstance(one, str)]
+    fits = [one.limit for one in _without_a_queue(again, engine) if one.limit]
     if row.waiting:
         reads = row.new_tokens >= SMALLEST_BUDGET and _budget(again)
         full = _no_room(row, engine, shared=0)
         fits = ["stuck"] if not row.seats else ["kv_blocks"] if full else ["slots"] * (not reads) + ["prefill_budget"]
     line = f"{row.running:,} running, {row.waiting:,} waiting{tokens}" + f": like {' or '.join(fits)}" * bool(fits)
-    return f"whether it is so all the time: one line ({line}) may be a moment; paste {SEVERAL}, ten seconds apart"
+    why = f"whether it is so all the time: one line ({line}) may be a moment; paste {SEVERAL}, ten seconds apart"
+    return Named("", why)
 
 
-def _without_a_queue(busy: list[Row], engine: str) -> list[Named] | str:
+def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
     """Of lines in which nobody waits, or somebody in too few of them."""
-    idle = sum(not row.waiting for row in busy)
+    idle, lines, most = sum(not row.waiting for row in busy), len(busy), max(row.running for row in busy)
     speeds = [row.output_rate / row.running for row in busy if row.output_rate is not None and row.running]
     usages = [row.usage for row in busy if row.usage is not None]
+    prompts = any(row.prompt_rate for row in busy)
+    all_run = idle == lines == len(speeds)
+    if all_run and max(speeds) == 0:
+        if len(set(usages)) == 1 and not prompts and lines >= SEVERAL:
+            return [Named("stuck", f"{most:,} running in {lines} lines, no token read or written, KV usage the same")]
+        why = "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
+        return [Named("", why)]
     found: list[Named] = []
-    if idle == len(busy) == len(speeds) and max(speeds) == 0:
-        still = len(set(usages)) == 1 and not any(row.prompt_rate for row in busy)
-        if still and len(busy) >= SEVERAL:
-            most = max(row.running for row in busy)
-            return [
-                Named("stuck", f"{most:,} running in {len(busy)} lines, no token read or written, KV usage the same")
-            ]
-        return "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
-    slow = SLOW_WITH_PROMPTS if any(row.prompt_rate for row in busy) else SLOW
+    slow = SLOW_WITH_PROMPTS if prompts else SLOW
     last = list(takewhile(lambda speed: speed < slow, reversed(speeds)))  # it may have been faster before
-    if idle == len(busy) == len(speeds) and len(last) >= SEVERAL and len(last) > MOST * len(busy) and max(last) > 0:
+    if all_run and len(last) >= SEVERAL and len(last) > MOST * lines and max(last) > 0:
         found.append(Named("step", f"{sorted(last)[len(last) // 2]:.2g} tokens/s a request, nobody waits"))
     if len(usages) > 1 and usages[-1] >= HIGH and usages[-1] == max(usages) and usages[-1] - usages[0] >= RISE:
         if _fills(usages):
             rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
             found.append(Named("kv_filling", rise))
         elif not found:
-            return f"what limits it: nobody waits, but KV usage rises to {usages[-1]:.1%}; paste the lines that follow"
-    elif not found and usages and usages[-1] >= HIGH and idle == len(busy) and _no_room(busy[-1], engine):
+            rise = f"nobody waits, but KV usage rises to {usages[-1]:.1%}"
+            return [Named("", f"what limits it: {rise}; paste the lines that follow")]
+    elif not found and usages and usages[-1] >= HIGH and idle == lines and _no_room(busy[-1], engine):
         size = f"KV usage {usages[-1]:.1%}, about {usages[-1] / busy[-1].running:.2%} a sequence: one more does not fit"
-        if len(busy) >= SEVERAL and all(a < b for a, b in pairwise(usages)):
+        if lines >= SEVERAL and _rises(usages):
             return [Named("kv_filling", f"{size}, and usage rises in {len(usages)} lines")]
-        return f"what limits it: nobody waits, but {size}; paste the lines that follow"
-    if not found and idle > MOST * len(busy) and (not speeds or max(speeds) >= slow):
-        most = max(row.running for row in busy)
-        found.append(Named("client", f"nobody waits in {idle} of {len(busy)} lines, at most {most:,} run"))
-    return found or "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
+        return [Named("", f"what limits it: nobody waits, but {size}; paste the lines that follow")]
+    if not found and idle > MOST * lines and (not speeds or max(speeds) >= slow):
+        found.append(Named("client", f"nobody waits in {idle} of {lines} lines, at most {most:,} run"))
+    why = "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
+    return found or [Named("", why)]
+
+
+def _rises(usages: list[float]) -> bool:
+    return all(a < b for a, b in pairwise(usages))
 
 
 def _fills(usages: list[float]) -> bool:
     """Whether a usage that rose to be high rises in every line, by much, or will be 100% after as many lines more."""
     lines, rise = len(usages), usages[-1] - usages[0]
-    if lines < SEVERAL or not all(a < b for a, b in pairwise(usages)):
+    if lines < SEVERAL or not _rises(usages):
         return False
     return (lines > SEVERAL and (rise >= 0.1 or usages[0] >= 0.9)) or rise * lines / (lines - 1) >= 1 - usages[-1]
-
-
-def _amount(value: float) -> str:
-    """Four digits, and never as a power of ten."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _saturated(results: list[Result]) -> bool:
-    """Whether a sweep shows that more in flight bring hardly more answers: the server is full, not the client."""
-    caps = [(run.totals.get("max_concurrency", nan), run.totals.get("requests_per_second", nan)) for run in results]
-    if not all(cap > 0 and done > 0 for cap, done in caps) or len({cap for cap, _ in caps}) < 2:
-        return False
-    few, many = min(caps)[0], max(caps)[0]
-    best = {end: max(done for cap, done in caps if cap == end) for end in (few, many)}
-    return many >= 2 * few and best[many] < GAIN * best[few]
-
-
-def printed(results: list[Result]) -> list[Named]:
-    """Limits of the client that a printed result shows."""
-    if _saturated(results):
-        return []
-    found = []
-    names = "in_flight max_concurrency requests peak_in_flight requests_per_second requested_rate"
-    for run in results:
-        flying, most, total, peak, done, asked = (run.totals.get(name, nan) for name in names.split())
-        first = run.ours.get("ttft", {})
-        queued = first.get("mean", first.get("p50", nan)) >= QUEUE * run.totals.get("duration", nan)
-        at_once = run.loop in ("burst", "") or (most >= total and (run.loop != "open" or queued))
-        half = BURST * total <= flying <= total
-        at_once |= total / asked <= SENT * run.totals.get("duration", nan)  # a rate, by which all were sent early on
-        if flying >= 0.9 * most and not most >= total and (run.loop != "open" or done < 0.95 * asked):
-            found.append(Named("client_cap", f"{_amount(flying)} in flight on average of {most:,.0f} allowed"))
-        elif at_once and total > 1 and (half or peak >= total or run.loop == "burst") and not most < total:
-            how = f"{_amount(flying)} of {total:,.0f} requests in flight on average"
-            found.append(Named("burst", how if half else f"all {total:,.0f} at once"))
-    return list({one.limit: one for one in reversed(found)}.values())  # the first run of each

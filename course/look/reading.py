@@ -7,15 +7,19 @@ the memory lines of TensorRT-LLM 0.17 to 1.2. The time and the process before a 
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import yaml
 
 from course import flags
 from course.base.printed_number import Number
 from course.flags.shell import ENGINES
 from course.models import engine_defaults
 from course.models.gpus import GPU
+from course.results import exposition
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 GOES_ON = re.compile(r"[ \t]*\\\n[ \t]*")
@@ -29,67 +33,13 @@ def _pattern(line: str) -> re.Pattern[str]:
 
 PRINTED = (files("course.data") / "log_lines.txt").read_text(encoding="utf-8").splitlines()
 FACTS = tuple(_pattern(line) for line in PRINTED if not line.startswith(";"))
-VERSION = re.compile(r"version v?(\d+\.\d+[\w.+]*)|LLM engine \(v(\d+\.\d+[\w.+]*)\)")
-RANK = re.compile(r"(?:_TP|rank=|TP)(\d{1,4})\b")
-SETTING = re.compile(
-    r"['\"]?\b(max_num_seqs|max_running_requests|tensor_parallel_size|tp_size|pipeline_parallel_size|pp_size"
-    r"|kv_cache_dtype)['\"]?\s*[=:]\s*['\"]?([\w.-]+)"
-)
+WORDS: dict[str, Any] = yaml.safe_load((files("course.data") / "log_words.yaml").read_text(encoding="utf-8"))
+LOG = {name: _pattern(text) for name, text in WORDS["log"].items()}
 SAME = {"max_running_requests": "max_num_seqs", "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size"}
-TELLING = ("args", "config:", "Namespace(", "max_total_num_tokens")  # of a line that lists settings
-VLLM_ROW = _pattern(
-    r"Avg prompt throughput: <prompt> tokens/s, Avg generation throughput: <output> tokens/s, "
-    r"(?:[^,]{1,60}, ){0,3}?Running: <running> reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): <waiting> reqs?"
-    r".*?GPU KV cache usage: <usage>%(?:, Prefix cache hit rate: <hits>%)?"
-)
-CAPTURE = re.compile(
-    r"capture_model\b|torch\.cuda\.graph\(|capture_end\b|_capture_cudagraphs|capture_one_batch"
-)  # of graphs
-FAILED = re.compile(
-    r"(?:CUDA|HIP|XPU|NPU) (?:runtime )?(?:error: )?(?:out of memory|OOM)|OutOfMemoryError|Tried to allocate \d"
-)
-# The capture of graphs begins, or it is behind the engine: the last one says where it was.
-STAGES = re.compile(
-    r"(?P<begins>Captur(?:ing|e) (?:the model for )?(?:CUDA|cuda) ?graph|try setting\s+VLLM_MEMORY_PROFILER_ESTIMATE)"
-    r"|(?P<ends>[Gg]raph capturing finished|Capture cuda graph end|startup complete|throughput: "
-    r"|Capturing[^\n]{0,60}100%)"
-)
-HUNG = re.compile(  # a step of more than a minute, twice, or of an engine that is behind its start
-    r"(?P<waits>No available shared memory broadcast block found in)|200 OK|startup complete|Capturing[^\n]{0,60}100%"
-)
-# What a line of a log begins with; the rest of a broken one does not.
-BEGINS = re.compile(r"\s*$|[\W_]{0,3}(?:INFO|WARNING|ERROR|DEBUG|20\d\d-|\d\d:\d\d|\w{1,20} pid=|TP\d)")
+JOINING = ("#new-seq", "#new-token", "#pending-token")  # of a line of prefill
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
 LONGEST_CALLS = 6_000  # characters of a traceback
-ENGINE = re.compile(r"Engine (\d{1,4}): $")
-SGLANG_RANK = re.compile(r"DP(\d{1,4})[^,]{0,20}$")
-SGLANG_NUMBER = re.compile(
-    r"[,.] *(#(?:running-req|queue-req|new-seq|new-token|pending-token)"
-    r"|(?:full )?token usage|mamba usage|gen throughput)(?: \(token/s\))?: (\d{1,15}(?:\.\d{1,12})?)"
-)
-JOINING = ("#new-seq", "#new-token", "#pending-token")  # of a line of prefill
-PAGE = re.compile(
-    r"^(vllm|sglang):(?:num_requests_|num_)?(running|waiting|queue|(?:kv_cache|gpu_cache|token)_usage)"
-    r"(?:_reqs|_perc)?(?:\{[^}\n]*\})? (\d{1,12}(?:\.\d{1,18})?(?:e-\d\d)?)\s*$", re.MULTILINE)  # fmt: skip
-NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
-SIGNS = {  # of an engine in a line that is known; else it is vLLM's
-    "TensorRT-LLM": ("TensorRT-LLM", "TRT-LLM", "tensorrt_llm", "maximum sequence length (", "maximum input length ("),
-    "SGLang": (
-        "server_args",
-        "max_total_num_tokens",
-        "--mem-fraction-static",
-        "longer than the model",
-        "profiled value",
-    ),
-    "llama.cpp": ("llama_", "llama-", "ggml_", "cudaMalloc", "context size", "exceed context window"),
-    "LMDeploy": ("[TM]", "lmdeploy"),
-}
-SGLANG_FILE = re.compile(r"File \"[^\"\n]{0,300}/sglang/")  # of a traceback, not the folder of a model
-WORDS = ("KV cache", "max seq len", "throughput:", "Avg prompt", " batch", "GiB", "version", "engine (v", "blocks",
-         "args", "config:", "Namespace(", "sampler", "preempted", "Retract", "equivalent", "max_total_num_tokens",
-         "Maximum concurrency", "maxTokensInPaged", "out of memory", "max model len", "context length", "exceed",
-         "er than ", "reempt", "allocate", "ot enough memory", "vailable memory", "at least 1, got", "MemoryError",
-         "Ran out", "timed out", "atchdog")  # fmt: skip
+MOST = 1e9  # requests
 
 
 class Row(NamedTuple):
@@ -126,6 +76,10 @@ class Paste:
     all: int = 0
     notes: list[str] = field(default_factory=list)
 
+    def say(self, name: str, number: Number | None = None) -> None:
+        """Adds a fact; one without a number counts 1."""
+        self.facts.setdefault(name, []).append(number or Number.exact(1))
+
     def each(self, names: str) -> list[Number | None]:
         """Of each name the number, where all that was printed under it is the same."""
         values = [set(self.facts.get(name, ())) for name in names.split()]
@@ -137,47 +91,54 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
 
     gpu: the card, on which the slots depend where the command gives none.
     """
-    paste = Paste()
     text = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    paste.all = len(text.splitlines())
-    paste.engine = "SGLang" if SGLANG_FILE.search(text) else ""
-    ends = any(word in text for word in ("out of memory", "OOM", "MemoryError", "Tried to allocate"))
-    failures = list(FAILED.finditer(text)) if ends else []
-    for failed in failures:  # at the end of a traceback, whose last calls stand before it
-        calls = text[max(0, failed.start() - LONGEST_CALLS) : failed.start()].rpartition("Traceback (most")[2]
-        if CAPTURE.search(calls):
-            paste.facts["graphs_failed"] = [Number.exact(1)]
-    stages = list(STAGES.finditer(text)) if failures and "Traceback (most" not in text else []
-    if stages and stages[-1]["begins"]:
-        paste.facts["graphs_failed"] = [Number.exact(1)]
-    hung = [one["waits"] for one in HUNG.finditer(text)] if "broadcast block" in text else []
-    if any(hung) and len(hung) > 1:
-        paste.facts["no_step"] = [Number.exact(1)]
-    paste.read += sum(map(bool, hung))
-    page: dict[str, list[float]] = {"running": [], "waiting": [], "usage": []}
+    paste = Paste(all=len(text.splitlines()), engine="SGLang" if LOG["sglang_file"].search(text) else "")
+    _of_several(paste, text)
     lines = (GOES_ON.sub(" ", text) if "\\\n" in text else text).split("\n")
+    command = lru_cache(maxsize=1)(partial(_command, paste, gpu))  # some servers start again and again
     used = 0  # lines before this one are read
     for place, line in enumerate(lines):
         if place < used:
             continue
         if ("serve" in line or "openai" in line) and ENGINES.search(line):
-            paste.read += _command(paste, line, gpu)
+            paste.read += command(line)
         elif _rows(paste, line):
             paste.read += 1
-        elif any(word in line for word in WORDS):
+        elif any(word in line for word in WORDS["known"]):
             parts = 1 if _facts(paste, line) else _broken(paste, lines[place : place + MOST_PARTS])
             paste.read, used = paste.read + parts, place + parts
     if gpu is not None and paste.engine == "vLLM":
         paste.settings.setdefault("max_num_seqs", engine_defaults.batch(gpu)[0])
-    for engine, name, value in (
-        PAGE.findall(text) if any(f"{one}:" in text for one in NAMES) else ()
-    ):  # of several engines: all their requests, the fullest pool
-        page["usage" if "usage" in name else name.replace("queue", "waiting")].append(float(value))
-        paste.engine, paste.read = paste.engine or NAMES[engine], paste.read + 1
-    if page["running"] and page["waiting"]:
-        seats, waiting = int(sum(page["running"])), int(sum(page["waiting"]))
-        paste.rows["page"] = [Row(seats, seats, waiting, max(page["usage"], default=None))]
+    _of_page(paste, text)
     return paste
+
+
+def _of_several(paste: Paste, text: str) -> None:
+    """What several lines say together: graphs whose capture ran out of memory, and a step that never ended."""
+    failed = list(LOG["failed"].finditer(text)) if "emory" in text or "OOM" in text or "to allocate" in text else []
+    # A failure stands at the end of a traceback, behind its last calls; without one the last stage says where it was.
+    before = [text[max(0, one.start() - LONGEST_CALLS) : one.start()] for one in failed]
+    stages = list(LOG["stages"].finditer(text)) if failed and "Traceback (most" not in text else []
+    calls = [one.rpartition("Traceback (most")[2] for one in before]
+    if any(map(LOG["capture"].search, calls)) or (stages and stages[-1]["begins"]):
+        paste.say("graphs_failed")
+    hung = [one["waits"] for one in LOG["hung"].finditer(text)] if "broadcast block" in text else []
+    if any(hung) and len(hung) > 1:
+        paste.say("no_step")
+    paste.read += sum(map(bool, hung))
+
+
+def _of_page(paste: Paste, text: str) -> None:
+    """The state on a metrics page: of several engines all their requests, and the fullest pool."""
+    samples = exposition.among(text, ("vllm:", "sglang:")).samples
+    gauges = {name: [value for key in keys for value in samples.get(key, {}).values() if 0 <= value < MOST]
+              for name, keys in WORDS["page"].items()}  # fmt: skip
+    if any(gauges.values()):
+        paste.engine = paste.engine or ("vLLM" if any(name.startswith("vllm") for name in samples) else "SGLang")
+        paste.read += sum(map(len, gauges.values()))
+    if gauges["running"] and gauges["waiting"]:
+        seats, waiting = int(sum(gauges["running"])), int(sum(gauges["waiting"]))
+        paste.rows["page"] = [Row(seats, seats, waiting, max(gauges["usage"], default=None))]
 
 
 def _broken(paste: Paste, lines: list[str]) -> int:
@@ -186,7 +147,7 @@ def _broken(paste: Paste, lines: list[str]) -> int:
     The break stands anywhere in a word, or took the place of a space.
     """
     for parts in range(2, len(lines) + 1):
-        if BEGINS.match(lines[parts - 1]):
+        if LOG["begins"].match(lines[parts - 1]):
             return 0
         for between in ("", " "):
             whole = between.join(lines[:parts])
@@ -195,9 +156,9 @@ def _broken(paste: Paste, lines: list[str]) -> int:
     return 0
 
 
-def _command(paste: Paste, line: str, gpu: GPU | None) -> bool:
+def _command(paste: Paste, gpu: GPU | None, line: str) -> bool:
     """The settings of a command of an engine. What `course flags` refuses is noted."""
-    if re.search(r"File \"|Traceback|import ", line):
+    if LOG["no_command"].search(line):
         return False
     start = ENGINES.search(line)
     said = line[start.start() :] if start and line[start.start() :].startswith("vllm") else line.lstrip("$># ")
@@ -222,11 +183,10 @@ def _facts(paste: Paste, line: str) -> int:
     for match in matches:
         for name, text in match.groupdict().items():
             if text is not None:
-                number = Number.of(text) if re.fullmatch(N, text) else Number.exact(1)
-                paste.facts.setdefault(name, []).append(number)
-    version = VERSION.search(line)
-    paste.version = paste.version or (version and (version[1] or version[2]))
-    settings = SETTING.findall(line) if any(word in line for word in TELLING) else []
+                paste.say(name, Number.of(text) if re.fullmatch(N, text) else None)
+    version = LOG["version"].search(line)
+    paste.version = paste.version or (version and version[1])
+    settings = LOG["setting"].findall(line) if any(word in line for word in WORDS["settings"]) else []
     for key, value in settings:
         if key == "kv_cache_dtype" and value not in ("None", "auto"):
             paste.settings[key] = value
@@ -234,8 +194,9 @@ def _facts(paste: Paste, line: str) -> int:
             paste.settings[SAME.get(key, key)] = int(value)
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
-        paste.engine = next((name for name, words in SIGNS.items() if any(word in line for word in words)), "vLLM")
-    for rank in RANK.findall(line) if matches else ():
+        signs = WORDS["engines"].items()
+        paste.engine = next((name for name, words in signs if any(word in line for word in words)), "vLLM")
+    for rank in LOG["rank"].findall(line) if matches else ():
         paste.ranks_seen = max(paste.ranks_seen, int(rank) + 1)
     return known
 
@@ -243,18 +204,18 @@ def _facts(paste: Paste, line: str) -> int:
 def _rows(paste: Paste, line: str) -> int:
     """How many periodic lines stand in a line: several, if the ends of lines were lost."""
     rows: list[tuple[str | None, Row]] = []
-    for match in VLLM_ROW.finditer(line) if "Avg prompt" in line else ():
+    for match in LOG["vllm_row"].finditer(line) if "Avg prompt" in line else ():
         numbers = " ".join(match.groups("0")).replace(",", "").split()
         prompt, output, running, waiting, usage, hits = map(float, numbers)
-        engine = ENGINE.search(line, max(0, match.start() - 20), match.start())
+        engine = LOG["engine"].search(line, max(0, match.start() - 20), match.start())
         row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output, hits=hits / 100)
         rows, paste.engine = [*rows, (engine and engine[1], row)], paste.engine or "vLLM"
     for before, after in pairwise(line.split(" batch")) if "#running-req" in line else ():
         prefill = before.endswith("Prefill")
         if not (prefill or before.endswith("Decode")):
             continue
-        rank = SGLANG_RANK.search(before, max(0, len(before) - 40)) if "DP" in before else None
-        pairs = {name: float(number) for name, number in SGLANG_NUMBER.findall(f",{after}")}
+        rank = LOG["sglang_rank"].search(before, max(0, len(before) - 40)) if "DP" in before else None
+        pairs = {name: float(number) for name, number in LOG["sglang_number"].findall(f",{after}")}
         paste.engine = paste.engine or "SGLang"
         if "#running-req" not in pairs or "#queue-req" not in pairs:
             paste.unqueued += 1

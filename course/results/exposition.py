@@ -124,6 +124,17 @@ def pages(path: Path, content: str) -> list[Page]:
     return pages_so_far
 
 
+def among(text: str, names: tuple[str, ...]) -> Page:
+    """The last sample of each series whose name begins with one of these, whatever stands between the lines."""
+    page = Page()
+    for line in text.splitlines() if any(name in text for name in names) else ():
+        match = SAMPLE.fullmatch(line) if line.startswith(names) and len(line) < LONGEST_LINE else None
+        value = _number(match[3]) if match else None
+        if match and value is not None:
+            page.samples.setdefault(match[1], {})[tuple(sorted(_labels(match[2] or "")))] = value
+    return page
+
+
 def _labels(text: str) -> Iterator[tuple[str, str]]:
     place = 0
     while place < len(text):
