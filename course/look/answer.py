@@ -40,7 +40,7 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
         told.read(paste, text)
     named = limits.at_the_start(paste)
     several, unknown = limits.running(paste)
-    named = limits.first_of_each((*named, *several, *(Named(*one) for one in client.limits(results))))
+    named = limits.first_of_each([*named, *several, *(Named(*one) for one in client.limits(results))])
     if not (named or paste.rows or results):
         told.words(paste, text)
         named = limits.at_the_start(paste)
@@ -58,16 +58,14 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
 
 
 def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: list[Result]) -> list[str]:
-    """What the paste does not hold, and the line that would."""
-    missing = []
-    if not named and results and not paste.rows:
-        missing.append("what limits the server: the client's numbers do not say; paste its periodic lines of that time")
-    elif not named and not paste.rows and not paste.unqueued:
-        missing.append("which limit holds the running server: paste periodic lines (Running, Waiting, KV cache usage)")
-    if any(run.loop == "" for run in results):
-        missing.append("how the load was made: the line with the request rate or the concurrency is missing")
-    if spec is None and ("kv_gib" in paste.facts or "trt_gib" in paste.facts):
-        missing.append("whether the KV cache has the size that it should: name the model with --config")
-    if len(set(paste.facts.get("tokens", ()))) > 1:
-        missing.append("which start these lines are of: several of different sizes are here; give one at a time")
-    return missing
+    """What the paste does not hold, each with the line that would."""
+    nothing = not named and not paste.rows
+    holds = {
+        "queue": paste.unqueued and not paste.rows,
+        "server": nothing and results,
+        "running": nothing and not results and not paste.unqueued,
+        "load": any(run.loop == "" for run in results),
+        "model": spec is None and {"kv_gib", "trt_gib"} & paste.facts.keys(),
+        "starts": len(set(paste.facts.get("tokens", ()))) > 1,
+    }
+    return [reading.WORDS["cannot_tell"][name] for name, missing in holds.items() if missing]

@@ -5,7 +5,7 @@ unless the pool is full and more wait than run.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from course.look.reading import Paste, Row
+from course.look.reading import WORDS, Paste, Row
 
 MOST = 0.6  # of the lines with a queue
 FULL = 0.95  # of the pool: watermarks and rounding leave the last few percent
@@ -46,12 +46,13 @@ class Named(NamedTuple):
     next: str = ""
 
 
-def first_of_each(found: Iterable[Named]) -> list[Named]:
+def first_of_each(found: Sequence[Named]) -> list[Named]:
     """Each limit once, as it was found first."""
-    first: dict[str, Named] = {}
-    for one in found:
-        first.setdefault(one.limit, one)
-    return list(first.values())
+    return [one for place, one in enumerate(found) if one.limit not in {other.limit for other in found[:place]}]
+
+
+def _untold(name: str, **values: object) -> Named:
+    return Named("", WORDS["cannot_tell"][name].format(**values))
 
 
 def row(named: Named, engine: str) -> dict[str, str]:
@@ -75,12 +76,9 @@ def at_the_start(paste: Paste) -> list[Named]:
     if "mine" in last:
         others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
         last |= {"others": others} if others > OTHERS * last["capacity"] else {}
-    found = first_of_each(
-        Named(limit, *(text.format(**last) for text in texts))
-        for limit, one in table().items()
-        for facts, *texts in one.get("start", ())
-        if set(facts.split()) <= last.keys()
-    )
+    starts = [(limit, facts, texts) for limit, one in table().items() for facts, *texts in one.get("start", ())]
+    found = first_of_each([Named(limit, *(text.format(**last) for text in texts))
+                           for limit, facts, texts in starts if set(facts.split()) <= last.keys()])  # fmt: skip
     return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
@@ -90,8 +88,7 @@ def running(paste: Paste) -> tuple[list[Named], list[str]]:
     found = [one for rows in paste.rows.values()
              for one in _larger_than_the_pool(paste, rows) or _of_engine(rows, slots, paste.engine)]  # fmt: skip
     unknown = dict.fromkeys(one.evidence for one in found if not one.limit)
-    silent = ["whether anybody waits: the lines end before #queue-req"] if paste.unqueued and not paste.rows else []
-    return first_of_each(one for one in found if one.limit), [*unknown, *silent]
+    return first_of_each([one for one in found if one.limit]), list(unknown)
 
 
 def _of_engine(rows: list[Row], slots: int | None, engine: str) -> list[Named]:
@@ -99,12 +96,12 @@ def _of_engine(rows: list[Row], slots: int | None, engine: str) -> list[Named]:
     queued = [row for row in busy if row.waiting]
     served = [row for row in queued if row.seats]
     if not busy:
-        return [Named("", "what limits it under load: the lines are of an idle engine; paste some from a slow load")]
+        return [_untold("idle")]
     if len(busy) == 1:
         return [_one_line(busy[0], engine)]
-    if not served and len(queued) >= 2 and len(queued) > MOST * len(busy):
+    if not served and len(queued) > MOST * len(busy):
         return [Named("stuck", f"0 running, {_most(queued)}")]
-    if len(served) >= 2 and len(served) > MOST * len(busy):
+    if len(served) > MOST * len(busy):
         return [_of_a_queue(served, slots, engine)]
     return _without_a_queue(busy, engine)
 
@@ -143,8 +140,7 @@ def _of_a_queue(queued: list[Row], slots: int | None, engine: str) -> Named:
             return Named("slots", f"running stays at {seats:,} in {times} of {len(queued)} lines, {room}")
         if not stays and (budget := _budget(queued)):
             return Named("prefill_budget", f"{budget}, {room}")
-    more = "give more lines, and --max-num-seqs (command or its arguments)"
-    return Named("", f"which limit holds the queue: several fit; {more}")
+    return _untold("several")
 
 
 def _pieces(queued: list[Row]) -> str:
@@ -194,7 +190,7 @@ def _no_room(row: Row, engine: str, shared: float = 1.0) -> bool:
 
 def _one_line(row: Row, engine: str) -> Named:
     """What one line suggests: it may be a moment, unless the pool is full and more wait than run."""
-    if row.seats and row.waiting >= max(row.running, 1) and _no_room(row, engine):
+    if row.waiting >= max(row.running, 1) and _no_room(row, engine):
         return _blocks([row], engine)
     again, tokens = [row] * SEVERAL, f", {row.new_tokens:,} prompt tokens" if row.new_tokens else ""
     fits = [one.limit for one in _without_a_queue(again, engine) if one.limit]
@@ -203,8 +199,7 @@ def _one_line(row: Row, engine: str) -> Named:
         full = _no_room(row, engine, shared=0)
         fits = ["stuck"] if not row.seats else ["kv_blocks"] if full else ["slots"] * (not reads) + ["prefill_budget"]
     line = f"{row.running:,} running, {row.waiting:,} waiting{tokens}" + f": like {' or '.join(fits)}" * bool(fits)
-    why = f"whether it is so all the time: one line ({line}) may be a moment; paste {SEVERAL}, ten seconds apart"
-    return Named("", why)
+    return _untold("moment", line=line, lines=SEVERAL)
 
 
 def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
@@ -217,8 +212,7 @@ def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
     if all_run and max(speeds) == 0:
         if len(set(usages)) == 1 and not prompts and lines >= SEVERAL:
             return [Named("stuck", f"{most:,} running in {lines} lines, no token read or written, KV usage the same")]
-        why = "why no token leaves while requests run: look for an error before these lines, or wait for the next ones"
-        return [Named("", why)]
+        return [_untold("silent")]
     found: list[Named] = []
     slow = SLOW_WITH_PROMPTS if prompts else SLOW
     last = list(takewhile(lambda speed: speed < slow, reversed(speeds)))  # it may have been faster before
@@ -229,17 +223,15 @@ def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
             rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
             found.append(Named("kv_filling", rise))
         elif not found:
-            rise = f"nobody waits, but KV usage rises to {usages[-1]:.1%}"
-            return [Named("", f"what limits it: {rise}; paste the lines that follow")]
+            return [_untold("rises", usage=usages[-1])]
     elif not found and usages and usages[-1] >= HIGH and idle == lines and _no_room(busy[-1], engine):
         size = f"KV usage {usages[-1]:.1%}, about {usages[-1] / busy[-1].running:.2%} a sequence: one more does not fit"
         if lines >= SEVERAL and _rises(usages):
             return [Named("kv_filling", f"{size}, and usage rises in {len(usages)} lines")]
-        return [Named("", f"what limits it: nobody waits, but {size}; paste the lines that follow")]
+        return [_untold("full", size=size)]
     if not found and idle > MOST * lines and (not speeds or max(speeds) >= slow):
         found.append(Named("client", f"nobody waits in {idle} of {lines} lines, at most {most:,} run"))
-    why = "what limits it: requests wait in some lines and not in others, as arrivals may; paste more lines"
-    return found or [Named("", why)]
+    return found or [_untold("arrivals")]
 
 
 def _rises(usages: list[float]) -> bool:

@@ -38,7 +38,7 @@ LOG = {name: _pattern(text) for name, text in WORDS["log"].items()}
 SAME = {"max_running_requests": "max_num_seqs", "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size"}
 JOINING = ("#new-seq", "#new-token", "#pending-token")  # of a line of prefill
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
-LONGEST_CALLS = 6_000  # characters of a traceback
+CALLS = 6_000  # characters of a traceback
 MOST = 1e9  # requests
 
 
@@ -117,9 +117,8 @@ def _of_several(paste: Paste, text: str) -> None:
     """What several lines say together: graphs whose capture ran out of memory, and a step that never ended."""
     failed = list(LOG["failed"].finditer(text)) if "emory" in text or "OOM" in text or "to allocate" in text else []
     # A failure stands at the end of a traceback, behind its last calls; without one the last stage says where it was.
-    before = [text[max(0, one.start() - LONGEST_CALLS) : one.start()] for one in failed]
+    calls = [text[max(0, one.start() - CALLS) : one.start()].rpartition("Traceback (most")[2] for one in failed]
     stages = list(LOG["stages"].finditer(text)) if failed and "Traceback (most" not in text else []
-    calls = [one.rpartition("Traceback (most")[2] for one in before]
     if any(map(LOG["capture"].search, calls)) or (stages and stages[-1]["begins"]):
         paste.say("graphs_failed")
     hung = [one["waits"] for one in LOG["hung"].finditer(text)] if "broadcast block" in text else []
@@ -161,19 +160,18 @@ def _command(paste: Paste, gpu: GPU | None, line: str) -> bool:
     if LOG["no_command"].search(line):
         return False
     start = ENGINES.search(line)
-    said = line[start.start() :] if start and line[start.start() :].startswith("vllm") else line.lstrip("$># ")
+    begin = start.start() if start and start[0].startswith("vllm") else 0
     try:
-        parsed = flags.parse(said, gpu, ignore_unknown=True)
+        parsed = flags.parse(line[begin:].lstrip("$># "), gpu, ignore_unknown=True)
     except (ValueError, OSError) as error:
         paste.notes.append(f"the command could not be read: {' '.join(str(error).split())}")
         return False
     paste.engine = paste.engine or parsed.engine.split()[0]
-    given: dict[str, str | int | None] = {"tensor_parallel_size": parsed.kv.tensor_parallel_size}
-    if gpu is not None or "max_num_seqs" not in parsed.defaults:
-        given["max_num_seqs"] = getattr(parsed.policy, "max_num_seqs", None)
-    if parsed.kv.kv_cache_dtype != "auto":
-        given["kv_cache_dtype"] = parsed.kv.kv_cache_dtype
-    paste.settings |= {name: value for name, value in given.items() if value is not None}
+    said = gpu is not None or "max_num_seqs" not in parsed.defaults
+    slots = getattr(parsed.policy, "max_num_seqs", None) if said else None
+    dtype = parsed.kv.kv_cache_dtype.removeprefix("auto")
+    given = {"tensor_parallel_size": parsed.kv.tensor_parallel_size, "max_num_seqs": slots, "kv_cache_dtype": dtype}
+    paste.settings |= {name: value for name, value in given.items() if value}
     return True
 
 
@@ -188,10 +186,8 @@ def _facts(paste: Paste, line: str) -> int:
     paste.version = paste.version or (version and version[1])
     settings = LOG["setting"].findall(line) if any(word in line for word in WORDS["settings"]) else []
     for key, value in settings:
-        if key == "kv_cache_dtype" and value not in ("None", "auto"):
-            paste.settings[key] = value
-        elif re.fullmatch(r"[1-9]\d{0,5}", value):
-            paste.settings[SAME.get(key, key)] = int(value)
+        if value.isdecimal() != (key == "kv_cache_dtype"):
+            paste.settings[SAME.get(key, key)] = int(value) if value.isdecimal() else value
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
         signs = WORDS["engines"].items()

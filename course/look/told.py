@@ -9,14 +9,11 @@ from collections.abc import Iterator
 from course.look.reading import LOG, WORDS, Paste, Row
 
 MOST = 100_000  # characters: nobody tells more
-VALUE = r"(?P<{name}_is>\d{{1,9}}(?:\.\d{{1,9}})?(?! ?(?:[GM]i?B))|[NX]\b|growing|rising)(?P<{name}_share> ?%)?"
+STATE = "|".join(rf"(?P<{name}>(?:{words})\b)" for name, words in WORDS["state"].items())
 FIELD = re.compile(
     r"\((?P<pair>running/waiting)\): (?P<one>\d{1,6}) / (?P<two>\d{1,6})"
-    + "".join(
-        rf"|(?<!max[\s_-])(?<![a-z])(?:num_?(?:requests?_?)?)?(?P<{name}>(?:{words})\b){WORDS['said']}"
-        + VALUE.format(name=name)
-        for name, words in WORDS["state"].items()
-    ),
+    rf"|(?<!max[\s_-])(?<![a-z])(?:num_?(?:requests?_?)?)?(?:{STATE}){WORDS['said']}"
+    r"(?P<is>\d{1,9}(?:\.\d{1,9})?(?! ?(?:[GM]i?B))|[NX]\b|growing|rising)(?P<share> ?%)?",
     re.IGNORECASE,
 )
 SAYS = {name: re.compile(words, re.IGNORECASE) for name, words in WORDS["told"].items()}
@@ -57,10 +54,8 @@ def _rows(paste: Paste, text: str) -> Iterator[Row]:
         if match["pair"]:
             found = {"running": float(match["one"]), "waiting": float(match["two"])}
         else:
-            name = match.lastgroup or ""
-            name = name.removesuffix("_share").removesuffix("_is")
-            said = match[f"{name}_is"]
-            found = {name: float(said) / (100 if match[f"{name}_share"] else 1) if said[0].isdigit() else 1.0}
+            name = next(name for name in WORDS["state"] if match[name])
+            found = {name: float(match["is"]) / (100 if match["share"] else 1) if match["is"][0].isdigit() else 1.0}
         if found.keys() & record.keys():
             yield from _row(paste, record)
             record = {}
