@@ -39,22 +39,20 @@ def look(text: str, spec: ModelSpec | None = None, gpu: GPU | None = None) -> An
     if not paste.rows and not results:
         told.read(paste, text)
     named = limits.at_the_start(paste)
-    several, unknown = limits.running(paste)
-    named = limits.first_of_each([*named, *several, *(Named(*one) for one in client.limits(results))])
+    running = limits.running(paste)
+    named = limits.first_of_each([*named, *running, *(Named(*one) for one in client.limits(results))])
     if not (named or paste.rows or results):
         told.words(paste, text)
         named = limits.at_the_start(paste)
     if not (paste.read or paste.unqueued or paste.notes or results):
-        raise ValueError(
-            "no line is known here; paste what vLLM, SGLang or TensorRT-LLM prints at its start (memory, KV cache "
-            "size), its periodic lines (Running, Waiting), or the result of a benchmark"
-        )
-    made = [*checks.of_start(paste), *checks.of_pool(paste, spec), *checks.of_results(found)]
+        raise ValueError(reading.WORDS["cannot_tell"]["anything"])
+    made = [*checks.of_start(paste), *checks.of_requests(paste), *checks.of_pool(paste, spec)]
+    unknown = dict.fromkeys(one.evidence for one in running if not one.limit)
     missing = (*unknown, *_missing(paste, spec, named, results))
     notes = tuple(dict.fromkeys((*paste.notes, *(note for run in results for note in run.notes))))
     rows = tuple(limits.row(one, paste.engine) for one in named)
     lines = min(paste.read + sum(len(document) for document, _ in found), paste.all)
-    return Answer(paste.engine, rows, tuple(made), missing, notes, (lines, paste.all))
+    return Answer(paste.engine, rows, (*made, *checks.of_results(found)), missing, notes, (lines, paste.all))
 
 
 def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: list[Result]) -> list[str]:
@@ -66,6 +64,7 @@ def _missing(paste: Paste, spec: ModelSpec | None, named: list[Named], results: 
         "running": nothing and not results and not paste.unqueued,
         "load": any(run.loop == "" for run in results),
         "model": spec is None and {"kv_gib", "trt_gib"} & paste.facts.keys(),
+        "memory": nothing and "smi_used" in paste.facts,
         "starts": len(set(paste.facts.get("tokens", ()))) > 1,
     }
     return [reading.WORDS["cannot_tell"][name] for name, missing in holds.items() if missing]

@@ -48,9 +48,9 @@ def _amount(number: Number, unit: str) -> str:
     return f"{size} {unit}".strip()
 
 
-def _unless(check: Check, why: str) -> list[Check]:
-    """A check that a model which the paste does not name may excuse."""
-    return [replace(check, verdict=POSSIBLE, why=why) if check.verdict == DIFFERS else check]
+def _unless(check: Check, why: str, may: bool = True) -> Check:
+    """A check that differs, and what may excuse it."""
+    return replace(check, verdict=POSSIBLE, why=why) if may and check.verdict == DIFFERS else check
 
 
 def of_start(paste: Paste) -> list[Check]:
@@ -69,8 +69,8 @@ def of_start(paste: Paste) -> list[Check]:
         rest = usable - peak - other
         made.append(_check("KV", left, rest, "GiB", "usable - weights - activation - other"))
         if made[-1].verdict == DIFFERS and graphs and left.meets(rest - graphs):
-            why = "CUDA graphs are taken off, too"
-            made[-1] = replace(made[-1], computed=_amount(rest - graphs, "GiB"), verdict=EXPLAINED, why=why)
+            amount = _amount(rest - graphs, "GiB")
+            made[-1] = replace(made[-1], computed=amount, verdict=EXPLAINED, why="CUDA graphs are taken off, too")
     now, before, to_set = paste.each("graph_share graph_share_before graph_share_to_set")
     if now and before and to_set:
         made.append(_check("utilization to set", to_set, now + now - before, "", "the share, and that of graphs again"))
@@ -79,10 +79,19 @@ def of_start(paste: Paste) -> list[Check]:
         fits = asked * has / needed  # and the engine rounds to whole blocks
         named, why = "longest model length", "length x GiB there / GiB needed"
         check = _check(named, longest, Number(fits.value, fits.low - 16, fits.high + 16), "tokens", why)
-        if check.verdict == DIFFERS and longest.meets(Number(fits.value, fits.low - 512, fits.high)):
-            check = replace(check, verdict=POSSIBLE, why=f"{why}, in blocks of more than 16 tokens")
-        made += _unless(check, "a model with windows or states keeps less of a long sequence")
+        large = longest.meets(Number(fits.value, fits.low - 512, fits.high))
+        check = _unless(check, f"{why}, in blocks of more than 16 tokens", large)
+        made.append(_unless(check, "a model with windows or states keeps less of a long sequence"))
     return made
+
+
+def of_requests(paste: Paste) -> list[Check]:
+    """Tokens/s of llama.cpp's requests from their times; of many, the first of each verdict."""
+    columns = {side: [paste.facts.get(f"{side}_{name}", ()) for name in ("ms", "count", "speed")]
+               for side in ("prompt", "answer")}  # fmt: skip
+    made = [_check(f"{side} tokens/s", speed, tokens * Number.exact(1e3) / ms, "", "tokens / time")
+            for side in columns for ms, tokens, speed in zip(*columns[side], strict=True) if ms.low > 0]  # fmt: skip
+    return list({(one.name, one.verdict): one for one in reversed(made)}.values())
 
 
 def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
@@ -103,8 +112,8 @@ def of_pool(paste: Paste, spec: ModelSpec | None) -> list[Check]:
             bytes_ = [((*a, *b), Number.exact(spec.kv_bytes_per_token / tp / bits)) for (tp, a), (bits, b) in halves]
             made += _fit("KV bytes a token", gib * GIB / held, "B", sorted(bytes_, key=lambda one: len(one[0])))
     if tokens and length and seqs and length.value > 0 and not any(one.name == "concurrency" for one in made):
-        made += _unless(_check("concurrency", seqs, tokens / length, "", "tokens / length"),
-                        "a model with windows or states counts blocks of several kinds: name its --config")  # fmt: skip
+        why = "a model with windows or states counts blocks of several kinds: name its --config"
+        made.append(_unless(_check("concurrency", seqs, tokens / length, "", "tokens / length"), why))
     return made
 
 
@@ -159,7 +168,7 @@ def _with_model(paste: Paste, spec: ModelSpec, tokens: Number | None, seqs: Numb
     pools = [one for one in _ledgers(paste, spec, least, length) if one[1].kv_tokens and one[2].kv_tokens]
     tried = [(assumed, _between(low.kv_tokens or 0, high.kv_tokens or 0)) for assumed, low, high in pools]
     made = _fit("tokens", tokens, "tokens", tried) if tokens else []
-    if made and tokens and made[0].verdict == DIFFERS:
+    if made and tokens:
         made = [_smaller_rank(paste, made[0], tokens, tried[0][1], least, len(ranks))]
     if seqs and pools:
         chosen = next((n for n, (_, size) in enumerate(tried) if not tokens or tokens.meets(size)), None)
@@ -181,11 +190,9 @@ def _smaller_rank(paste: Paste, check: Check, tokens: Number, plain: Number, gib
     """Another rank may have less memory, until every rank's GiB are in the paste."""
     sizes = [int(paste.settings.get(name, 1)) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
     ranks = max(sizes[0] * sizes[1], paste.ranks_seen)
-    if not (tokens.value < plain.low and printed < ranks):
-        return check
     why = (f"they are {tokens.value / plain.high * gib.high:.2f} GiB: another of the {ranks} ranks may have less; "
            f"{printed} of {ranks} are printed here")  # fmt: skip
-    return replace(check, verdict=POSSIBLE, why=why)
+    return _unless(check, why, tokens.value < plain.low and printed < ranks)
 
 
 def of_results(reports: Sequence[tuple[dict[str, Any], Result]]) -> list[Check]:

@@ -25,6 +25,7 @@ HIGH, RISE = 0.8, 0.01  # of the pool: a usage that may fill it soon, and one th
 FEW_HITS = 0.1  # of prompt tokens in the prefix cache: with more, what one sequence holds is no cost of the next
 ALIKE = 0.9  # of the largest: prompt tokens of a batch, or read in a second, that a budget holds
 SAME = 0.99  # of the largest: what a full budget reads in a second, in most lines of a queue
+SMALL_CARD = 8192  # MiB, where nvidia-smi does not say: no smaller one serves
 SMALLEST_BUDGET = 256  # tokens: nobody sets less
 OTHERS = 0.2  # of a card, in other processes: less may be the driver's and this program's own
 
@@ -47,8 +48,9 @@ class Named(NamedTuple):
 
 
 def first_of_each(found: Sequence[Named]) -> list[Named]:
-    """Each limit once, as it was found first."""
-    return [one for place, one in enumerate(found) if one.limit not in {other.limit for other in found[:place]}]
+    """Each limit once, as it was found first, without what cannot be told."""
+    known = [one for one in found if one.limit]
+    return [one for place, one in enumerate(known) if one.limit not in {other.limit for other in known[:place]}]
 
 
 def _untold(name: str, **values: object) -> Named:
@@ -69,26 +71,31 @@ def at_the_start(paste: Paste) -> list[Named]:
         last["taken"] = last["graph_share"] - last["graph_share_before"]
         last |= {"card": last["graphs"] / last["taken"]} if "graphs" in last and last["taken"] > 0 else {}
     if "wanted" in last and last["total"] > 0:
-        last["fits"] = int(100 * last["free"] / last["total"]) / 100
-        last |= {"nothing": 1.0} if not last["fits"] else {}
+        fits = int(100 * last["free"] / last["total"]) / 100
+        last["fits" if fits else "nothing"] = fits
     if not last.get("longer", 0.0) > last.get("allowed", 0.0):
         last.pop("longer", None)
     if "mine" in last:
         others = last["capacity"] - last["mine"] - last.get("left_gib", 0.0)
         last |= {"others": others} if others > OTHERS * last["capacity"] else {}
+    speed = max((one.value for one in paste.facts.get("answer_speed", ())), default=SLOW)
+    last |= {"slow": speed} if speed < SLOW_WITH_PROMPTS else {}
+    on, held = ([one.value for one in paste.facts.get(name, ())] for name in ("smi_on", "smi_held"))
+    for card in set(on) if not paste.rows else ():
+        sizes = sorted(size for where, size in zip(on, held, strict=True) if where == card)
+        if sum(sizes[:-1]) > OTHERS * last.get("smi_card", max(sum(sizes), SMALL_CARD)):
+            last["beside"] = sum(sizes[:-1])
     starts = [(limit, facts, texts) for limit, one in table().items() for facts, *texts in one.get("start", ())]
     found = first_of_each([Named(limit, *(text.format(**last) for text in texts))
                            for limit, facts, texts in starts if set(facts.split()) <= last.keys()])  # fmt: skip
     return [one for one in found if one.limit != "card_memory"] or found  # the engine's own words say more
 
 
-def running(paste: Paste) -> tuple[list[Named], list[str]]:
+def running(paste: Paste) -> list[Named]:
     """Limits of the periodic lines of each engine, and what they cannot tell."""
     slots = int(paste.settings.get("max_num_seqs", 0)) or None
-    found = [one for rows in paste.rows.values()
-             for one in _larger_than_the_pool(paste, rows) or _of_engine(rows, slots, paste.engine)]  # fmt: skip
-    unknown = dict.fromkeys(one.evidence for one in found if not one.limit)
-    return first_of_each([one for one in found if one.limit]), list(unknown)
+    return [one for rows in paste.rows.values()
+            for one in _larger_than_the_pool(paste, rows) or _of_engine(rows, slots, paste.engine)]  # fmt: skip
 
 
 def _of_engine(rows: list[Row], slots: int | None, engine: str) -> list[Named]:
@@ -220,13 +227,12 @@ def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
         found.append(Named("step", f"{sorted(last)[len(last) // 2]:.2g} tokens/s a request, nobody waits"))
     if len(usages) > 1 and usages[-1] >= HIGH and usages[-1] == max(usages) and usages[-1] - usages[0] >= RISE:
         if _fills(usages):
-            rise = f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {len(usages)} lines"
-            found.append(Named("kv_filling", rise))
+            found.append(Named("kv_filling", f"KV usage from {usages[0]:.0%} to {usages[-1]:.0%} in {lines} lines"))
         elif not found:
             return [_untold("rises", usage=usages[-1])]
     elif not found and usages and usages[-1] >= HIGH and idle == lines and _no_room(busy[-1], engine):
         size = f"KV usage {usages[-1]:.1%}, about {usages[-1] / busy[-1].running:.2%} a sequence: one more does not fit"
-        if lines >= SEVERAL and _rises(usages):
+        if _rises(usages):
             return [Named("kv_filling", f"{size}, and usage rises in {len(usages)} lines")]
         return [_untold("full", size=size)]
     if not found and idle > MOST * lines and (not speeds or max(speeds) >= slow):
@@ -235,12 +241,11 @@ def _without_a_queue(busy: list[Row], engine: str) -> list[Named]:
 
 
 def _rises(usages: list[float]) -> bool:
-    return all(a < b for a, b in pairwise(usages))
+    return len(usages) >= SEVERAL and all(a < b for a, b in pairwise(usages))
 
 
 def _fills(usages: list[float]) -> bool:
     """Whether a usage that rose to be high rises in every line, by much, or will be 100% after as many lines more."""
     lines, rise = len(usages), usages[-1] - usages[0]
-    if lines < SEVERAL or not _rises(usages):
-        return False
-    return (lines > SEVERAL and (rise >= 0.1 or usages[0] >= 0.9)) or rise * lines / (lines - 1) >= 1 - usages[-1]
+    soon = lines > SEVERAL and (rise >= 0.1 or usages[0] >= 0.9)
+    return _rises(usages) and (soon or rise * lines / (lines - 1) >= 1 - usages[-1])

@@ -1,8 +1,6 @@
 """A pasted log as facts: what an engine printed at its start, its periodic lines, its refusals, and its command.
 
-Sources of the lines: vllm/v1/worker/gpu_worker.py, core/kv_cache_utils.py and metrics/loggers.py (0.8 to 0.33), and
-vllm/worker/worker.py and engine/metrics.py before; sglang/srt/managers/scheduler*.py and model_runner.py (0.4 to 0.5);
-the memory lines of TensorRT-LLM 0.17 to 1.2. The time and the process before a line do not matter.
+The lines and their words are in log_lines.txt and log_words.yaml. The time and the process before a line do not matter.
 """
 
 import re
@@ -35,7 +33,6 @@ PRINTED = (files("course.data") / "log_lines.txt").read_text(encoding="utf-8").s
 FACTS = tuple(_pattern(line) for line in PRINTED if not line.startswith(";"))
 WORDS: dict[str, Any] = yaml.safe_load((files("course.data") / "log_words.yaml").read_text(encoding="utf-8"))
 LOG = {name: _pattern(text) for name, text in WORDS["log"].items()}
-SAME = {"max_running_requests": "max_num_seqs", "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size"}
 JOINING = ("#new-seq", "#new-token", "#pending-token")  # of a line of prefill
 MOST_PARTS, LONGEST = 4, 2_000  # lines and characters of one that was broken
 CALLS = 6_000  # characters of a traceback
@@ -115,7 +112,7 @@ def read(text: str, gpu: GPU | None = None) -> Paste:
 
 def _of_several(paste: Paste, text: str) -> None:
     """What several lines say together: graphs whose capture ran out of memory, and a step that never ended."""
-    failed = list(LOG["failed"].finditer(text)) if "emory" in text or "OOM" in text or "to allocate" in text else []
+    failed = list(LOG["failed"].finditer(text)) if any(word in text for word in WORDS["failed"]) else []
     # A failure stands at the end of a traceback, behind its last calls; without one the last stage says where it was.
     calls = [text[max(0, one.start() - CALLS) : one.start()].rpartition("Traceback (most")[2] for one in failed]
     stages = list(LOG["stages"].finditer(text)) if failed and "Traceback (most" not in text else []
@@ -177,7 +174,7 @@ def _command(paste: Paste, gpu: GPU | None, line: str) -> bool:
 
 def _facts(paste: Paste, line: str) -> int:
     """How many facts of a start or of a refusal the line has."""
-    matches = [match for match in (pattern.search(line) for pattern in FACTS) if match]
+    matches = [match for pattern in FACTS if (match := pattern.search(line))]
     for match in matches:
         for name, text in match.groupdict().items():
             if text is not None:
@@ -187,7 +184,7 @@ def _facts(paste: Paste, line: str) -> int:
     settings = LOG["setting"].findall(line) if any(word in line for word in WORDS["settings"]) else []
     for key, value in settings:
         if value.isdecimal() != (key == "kv_cache_dtype"):
-            paste.settings[SAME.get(key, key)] = int(value) if value.isdecimal() else value
+            paste.settings[WORDS["same"].get(key, key)] = int(value) if value.isdecimal() else value
     known = len(matches) + bool(version) + len(settings)
     if known and not paste.engine:
         signs = WORDS["engines"].items()
@@ -201,11 +198,11 @@ def _rows(paste: Paste, line: str) -> int:
     """How many periodic lines stand in a line: several, if the ends of lines were lost."""
     rows: list[tuple[str | None, Row]] = []
     for match in LOG["vllm_row"].finditer(line) if "Avg prompt" in line else ():
-        numbers = " ".join(match.groups("0")).replace(",", "").split()
-        prompt, output, running, waiting, usage, hits = map(float, numbers)
+        prompt, output, running, waiting, usage, hits = map(float, " ".join(match.groups("0")).replace(",", "").split())
         engine = LOG["engine"].search(line, max(0, match.start() - 20), match.start())
-        row = Row(int(running), int(running), int(waiting), usage / 100, prompt, output, hits=hits / 100)
-        rows, paste.engine = [*rows, (engine and engine[1], row)], paste.engine or "vLLM"
+        seats, paste.engine = int(running), paste.engine or "vLLM"
+        row = Row(seats, seats, int(waiting), usage / 100, prompt, output, 0, 0.0, hits / 100)
+        rows.append((engine and engine[1], row))
     for before, after in pairwise(line.split(" batch")) if "#running-req" in line else ():
         prefill = before.endswith("Prefill")
         if not (prefill or before.endswith("Decode")):

@@ -11,10 +11,9 @@ from course.look.reading import LOG, WORDS, Paste, Row
 MOST = 100_000  # characters: nobody tells more
 STATE = "|".join(rf"(?P<{name}>(?:{words})\b)" for name, words in WORDS["state"].items())
 FIELD = re.compile(
-    r"\((?P<pair>running/waiting)\): (?P<one>\d{1,6}) / (?P<two>\d{1,6})"
+    r"(?i)\((?P<pair>running/waiting)\): (?P<one>\d{1,6}) / (?P<two>\d{1,6})"
     rf"|(?<!max[\s_-])(?<![a-z])(?:num_?(?:requests?_?)?)?(?:{STATE}){WORDS['said']}"
-    r"(?P<is>\d{1,9}(?:\.\d{1,9})?(?! ?(?:[GM]i?B))|[NX]\b|growing|rising)(?P<share> ?%)?",
-    re.IGNORECASE,
+    r"(?P<is>\d{1,9}(?:\.\d{1,9})?(?! ?(?:[GM]i?B))|[NX]\b|growing|rising)(?P<share> ?%)?"
 )
 SAYS = {name: re.compile(words, re.IGNORECASE) for name, words in WORDS["told"].items()}
 SENTENCE, CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|\u3002"), re.compile(r", |\uff0c")
@@ -23,11 +22,10 @@ SENTENCE, CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|\u3002"), re.compile(r", |\uf
 def read(paste: Paste, text: str) -> None:
     """Adds rows that somebody tells, twice where they last, and the slots."""
     lasts = 2 if len(text) < MOST and SAYS["lasts"].search(text) else 1
-    for paragraph in re.split(r"\n\s*\n", text) if len(text) < MOST else ():
-        rows = list(_rows(paste, paragraph))
-        paste.read += len(rows)
-        for row in rows:
-            paste.rows.setdefault("told", []).extend([row] * lasts)
+    paragraphs = re.split(r"\n\s*\n", text) if len(text) < MOST else []
+    rows = [row for paragraph in paragraphs for row in _rows(paste, paragraph)]
+    paste.read += len(rows)
+    paste.rows |= {"told": [row for row in rows for _ in range(lasts)]} if rows else {}
 
 
 def words(paste: Paste, text: str) -> None:
@@ -35,13 +33,11 @@ def words(paste: Paste, text: str) -> None:
     sentences = SENTENCE.split(text) if len(text) < MOST else []
     facts = [one for one in sentences if "?" not in one or "why" in one.lower()]
     for sentence in (clause for one in facts for clause in CLAUSE.split(one)):
-        full, pool, long, doubt, graphs = (
-            SAYS[name].search(sentence) for name in ("full", "pool", "long", "if", "graphs")
-        )
-        if full and not doubt:
-            paste.say("said_graphs" if graphs or LOG["capture"].search(text) else "said_full")
-        elif pool or (long and not doubt):
-            paste.say("said_pool" if pool else "said_long")
+        says = {name for name, words in SAYS.items() if words.search(sentence)}
+        if "full" in says and "if" not in says:
+            paste.say("said_graphs" if "graphs" in says or LOG["capture"].search(text) else "said_full")
+        elif "pool" in says or ("long" in says and "if" not in says):
+            paste.say("said_pool" if "pool" in says else "said_long")
         else:
             continue
         paste.read += 1
@@ -75,6 +71,5 @@ def _row(paste: Paste, record: dict[str, float]) -> Iterator[Row]:
         paste.settings["max_num_seqs"] = int(record["slots"])
     share = record["used"] / record["blocks"] if record.get("blocks") and "used" in record else record.get("usage")
     usage = share if share is None or 0 <= share <= 1 else None
-    new = int(record.get("tokens", 0))
     # Blocks in use may be cached ones: what one sequence holds is not known.
-    yield Row(int(running), int(running), int(waiting), usage, new_tokens=new, hits=1.0)
+    yield Row(int(running), int(running), int(waiting), usage, new_tokens=int(record.get("tokens", 0)), hits=1.0)

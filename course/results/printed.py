@@ -4,6 +4,12 @@
     Successful requests:                     320
     Mean TTFT (ms):                          1000.00
 
+Or, without a head, as both printed it until the middle of 2024:
+
+    Successful requests: 100
+    Benchmark duration: 29.060651 s
+    Mean TTFT: 1274.09 ms
+
 A printed number has two digits; the files have all of them.
 """
 
@@ -15,6 +21,8 @@ from course.base.textfiles import finite
 from course.results.documents import Document
 
 HEAD = re.compile(r"(?<!=)=+ *Serving Benchmark Result *=+|^[^\w\n]*Serving Benchmark Result[^\w\n]*$", re.MULTILINE)
+OLD = re.compile(r"Successful requests: \d+[^\S\n]*\n.*Benchmark duration: [\d.]+ s\b")
+UNITS = {"s": "s", "ms": "ms", "requests/s": "req/s", "tokens/s": "tok/s"}  # of the old words -> of the new ones
 OPTION = re.compile(
     r"(?:--|\b)(request[-_]rate|max[-_]concurrency)[ =]+(\d{1,9}(?:\.\d{1,9})?|inf)\b"
 )  # of its command
@@ -40,13 +48,13 @@ KEYS = {
     "peak concurrent requests": "max_concurrent_requests",
 }
 STATISTIC = re.compile(r"(mean|median|std|p\d+(?:\.\d+)?) (ttft|tpot|itl|e2el|e2e latency) \(ms\)")
-LINE = re.compile(r"\b((?:[A-Z][\w]*|P\d+)[\w ()/.]*?) ?:\s+(\S+(?: set)?)(?: RPS\.)?\s*$")
+LINE = re.compile(r"\b((?:[A-Z][\w]*|P\d+)[\w ()/.]*?) ?:\s+(\S+(?: set)?)(?: RPS\.| (s|ms|requests/s|tokens/s))?\s*$")
 BEFORE = ("backend", "request_rate", "max_concurrency")  # printed before the block, once a run
 
 
 def is_report(content: str) -> bool:
     """Whether a text holds such a block."""
-    return "Serving Benchmark Result" in content and HEAD.search(content) is not None
+    return bool(OLD.search(content) or ("Serving Benchmark Result" in content and HEAD.search(content)))
 
 
 def report(path: Path, content: str) -> list[Document]:
@@ -57,17 +65,17 @@ def report(path: Path, content: str) -> list[Document]:
     found: list[Document] = []
     before: dict[str, Any] = {}
     current: dict[str, Any] | None = None
+    old = {len(f"{content[: one.start()]}.".splitlines()) for one in OLD.finditer(content)}
     for number, line in enumerate(content.splitlines(), start=1):
-        if HEAD.search(line):
+        if number in old or HEAD.search(line):
             current = dict(before)
             found.append(Document(number, current))
             before = {}
-            continue
         match = LINE.search(line)
         if not match:
             before |= {name.replace("-", "_"): _value(value) for name, value in OPTION.findall(line)}
             continue
-        name = " ".join(match[1].lower().split())
+        name = " ".join(match[1].lower().split()) + (f" ({UNITS[match[3]]})" if match[3] else "")
         statistic = STATISTIC.fullmatch(name)
         key = f"{statistic[1]}_{statistic[2].replace(' ', '_')}_ms" if statistic else KEYS.get(name)
         if key is None:

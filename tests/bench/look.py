@@ -2,8 +2,8 @@
 
     PYTHONPATH=. .venv/bin/python tests/bench/look.py
 
-A server's log is mostly requests ("POST /v1/chat/completions"), of which the reader wants nothing; beside it stands one
-of periodic lines alone, of which it wants everything.
+A server's log is mostly requests ("POST /v1/chat/completions"), of which the reader wants nothing; beside it stand one
+of periodic lines alone, of which it wants everything, and one of a server that starts again and again.
 """
 
 import time
@@ -35,7 +35,9 @@ def main() -> None:
         (DATA / f"{name}.txt").read_text(encoding="utf-8") for name in ("slots", "start", "prefill", "filling")
     )
     requests = "".join(REQUEST.format(i % 250, i % 199, i % 9_000) for i in range(EACH))
-    for name, text in (("a server's log", requests + lines), ("periodic lines alone", lines)):
+    periodic = "".join(line for line in lines.splitlines(keepends=True) if "unning" in line)
+    logs = {"a server's log": requests + lines, "periodic lines alone": periodic, "starts between them": lines}
+    for name, text in logs.items():
         text *= int(MB * 1e6 / len(text))
         reading, splitting = cpu(look, text), cpu(str.splitlines, text)
         seconds = reading * WHOLE * 1e6 / len(text)
